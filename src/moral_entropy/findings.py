@@ -48,6 +48,8 @@ CODES: dict[str, tuple[str, str]] = {
     "identifiability.youden": ("ME022", "An annotator close to guessing"),
     "identifiability.unsupported_labels": ("ME023", "Labels that most votes are against"),
     "identifiability.groups": ("ME024", "Votes fall into separate groups"),
+    "identifiability.vanishing_label": ("ME025", "A label with votes that hardly an item gets"),
+    "identifiability.rare_label": ("ME026", "A label of very few items"),
     "laplace": ("ME030", "Are the intervals right?"),
     "gold": ("ME040", "Agreement of p with gold"),
     "gold.p_off": ("ME041", "p is off against gold"),

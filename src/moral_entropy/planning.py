@@ -1,13 +1,22 @@
-"""What to have annotated next: items of a run folder by expected information gain, and by whom.
+"""How many more votes, on which items, and by whom: from the tables of a run.
 
-Takes a run folder, returns a table. Items that are ambiguous are left out, since votes do not help there;
-`count_ambiguous` counts them. Nobody is asked who counts together with another, or whose votes gold or a spot check
-has shown to be wrong more often than those of all annotators together; `worse_than_the_team` names these.
+`forecast` simulates further rounds of votes: every item with an uncertain label receives one more vote per round, until
+none is uncertain or votes no longer help. Truth and votes are drawn from the paper's model, fitted to the same votes
+(one true label per item, errors independent given it), over draws of its parameters; the labels that follow are those
+the run itself would publish. `next_votes` ranks items by the labels that further votes are expected to put right, and
+leaves out what gold or a checked answer has settled. `plan` turns the same figures into the size of a larger study.
+
+Nobody is asked who counts together with another annotator, or whose votes gold or a spot check has shown to be wrong
+more often than those of all annotators together; `worse_than_the_team` names these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement
+from math import ceil, factorial, prod, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -15,81 +24,235 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import ndtri, softmax
 
-from moral_entropy.errors import RunFolderError
+from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.explanation import check_question, suggestion
-from moral_entropy.items.next_votes import NOBODY, choose_votes
+from moral_entropy.items.next_votes import choose_votes
 from moral_entropy.items.rank import first
 from moral_entropy.items.states import FittedStates, counted_votes, positions
-from moral_entropy.model.entropy import is_ambiguous
+from moral_entropy.model.consensus import QuestionFit
+from moral_entropy.model.entropy import is_uncertain
+from moral_entropy.model.fit import LEAST_SHARE, UNKNOWN_VOTER, share_weight
+from moral_entropy.model.posterior import Parameters
+from moral_entropy.names import ALL
+from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.schemas import BETWEEN
-from moral_entropy.ties import DECIMALS, tie_key
+from moral_entropy.ties import DECIMALS, TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+AHEAD = 3
+"""Most further votes on one item that the ranking looks ahead: a 4 to 1 vote is not overturned by one."""
+
+ROUNDS, REPLICAS, MOST_CELLS = 10, 40, 400_000
+"""Rounds of votes that are simulated, how often, and how many probabilities at most at a time (items are sampled)."""
+
+CANDIDATES, LEAST_CANDIDATES, MOST_BALLOTS = 20, 20_000, 60
+"""Items that are ranked, per item asked for and at least, the least sure ones; and sets of further votes considered."""
+
+Rng = np.random.Generator
+
+MOST_PER_ITEM, LEAST_EACH, SIMULATED = 9, 50, 20_000
+"""Of plans: votes per item considered, votes that every annotator should give, simulated items."""
+
+MOST_VOTES = 5_000_000
+"""Votes up to which further ones are simulated, as that needs a second fit."""
 
 QUEUE = pl.Schema(
     {
         "rank": pl.Int64(),
-        "question": pl.String(),
         "item": pl.String(),
         "domain": pl.String(),
         "annotator": pl.String(),
-        "expected_gain": pl.Float64(),
-        "average_gain": pl.Float64(),
-        "entropy": pl.Float64(),
-        "doubt_votes": pl.Float64(),
-        "p": pl.Float64(),
+        "labels_right": pl.Float64(),
+        "questions": pl.String(),
         "n_votes": pl.Int64(),
         "reason": pl.String(),
     }
 )
 
 
-def next_votes(
-    run: Run | str | Path, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()
-) -> pl.DataFrame:
-    """Return the items with the highest expected gain by one more vote, highest first, and whose vote that is.
+@dataclass(frozen=True, eq=False)
+class QuestionVotes:
+    """One fit of a run, as its tables have it. Axes: **i** item, **a** annotator, **z** state, **k** label, **v** vote.
 
-    Items that are ambiguous are left out: their labels are uncertain, and more votes would not change that.
+    Parameters
+    ----------
+    question, labels
+        Its name and labels.
+    items
+        Its rows of the table items.
+    annotators
+        Names of its annotators.
+    at_v, cell_v
+        Item of every vote, and its cell: annotator and label.
+    p_iz, vote_azv, mix_zk
+        Probabilities of the states that items can be in, how annotators vote in them, and their labels.
+    p_ik
+        The published label probabilities.
+    votes_a
+        Votes of each annotator.
+    allowed_a
+        Who can be asked.
+    open_i
+        Items that neither gold nor a checked answer has settled.
+    """
+
+    question: str
+    labels: tuple[str, ...]
+    items: pl.DataFrame
+    annotators: pl.Series
+    at_v: Ints
+    cell_v: Ints
+    p_iz: Floats
+    vote_azv: Floats
+    mix_zk: Floats
+    p_ik: Floats
+    votes_a: Ints
+    allowed_a: NDArray[np.bool_]
+    open_i: NDArray[np.bool_]
+
+    @cached_property
+    def times_ic(self) -> csr_array:
+        """How often every annotator gave each label to an item."""
+        return _times(self.at_v, self.cell_v, len(self.p_ik), len(self.annotators) * len(self.labels))
+
+    @cached_property
+    def count_ik(self) -> Floats:
+        """Votes on every item by label."""
+        cell_v = self.at_v * len(self.labels) + self.cell_v % len(self.labels)
+        return np.bincount(cell_v, minlength=self.p_ik.size).reshape(self.p_ik.shape).astype(float)
+
+    @cached_property
+    def unknown_i(self) -> Floats:
+        """How little is known of those who voted on each item: see `model.fit.unknown_voters`."""
+        unknown_a = UNKNOWN_VOTER / (UNKNOWN_VOTER + self.votes_a)
+        if unknown_a.max(initial=0.0) <= LEAST_SHARE:
+            return np.zeros(len(self.p_ik))
+        weight_v = unknown_a[self.cell_v // len(self.labels)]
+        sum_i = np.bincount(self.at_v, weights=weight_v, minlength=len(self.p_ik))
+        return np.asarray(sum_i / np.maximum(self.count_ik.sum(axis=1), 1.0))
+
+    @property
+    def share_a(self) -> Floats:
+        """How often each annotator is asked: as often as before, of those who can be."""
+        weight_a = np.where(self.allowed_a, np.maximum(self.votes_a, 1e-9), 0.0)
+        return np.asarray(weight_a / weight_a.sum())
+
+    def published(self, p_iz: Floats, count_ik: Floats, unknown_i: Floats) -> Floats:
+        """Compute the probabilities that the run would publish, from those of the states and the counted votes."""
+        model_ik = p_iz @ self.mix_zk
+        if len(self.mix_zk) == len(self.labels):
+            return np.asarray(model_ik)
+        base_k = self.count_ik.sum(axis=0) + 0.5
+        n_i = count_ik.sum(axis=1)
+        interior_i = p_iz[:, len(self.labels) :].sum(axis=1)
+        weight_i = share_weight(interior_i, n_i, unknown_i)[:, None]
+        return np.asarray(
+            (1.0 - weight_i) * model_ik + weight_i * (count_ik + base_k / base_k.sum()) / (n_i[:, None] + 1.0)
+        )
+
+
+# --- What the tables say --------------------------------------------------------------------------------------------
+
+
+def open_questions(
+    run: Run | str | Path, *, question: str | None = None, annotators: Sequence[str] = ()
+) -> tuple[QuestionVotes, ...]:
+    """Return the fits of a run, or those of one question.
 
     Parameters
     ----------
     run
         The run, or its folder.
-    n
-        How many items, over all questions.
     question
         Only this question.
     annotators
         Who can be asked; by default all but those whom checked labels have shown to be worse than the others.
-
-    Returns
-    -------
-    polars.DataFrame
-        Columns of `QUEUE`, and text where the run has texts; annotator is null where all have voted, and the gain is
-        then that of an average annotator.
     """
     run = as_run(run)
     check_question(run, question)
     _check_annotators(run, annotators)
     bad = () if annotators else tuple(worse_than_the_team(run))
-    asked = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
-    queue = pl.concat([_queue(run, fit, n, annotators, bad) for fit in asked])
-    queue = queue[first(queue["expected_gain"].to_numpy(), n)]
-    queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
-    if run.has("texts"):
-        texts = run.table("texts", where=pl.col("item").is_in(queue["item"].to_list()))
-        queue = queue.join(texts, on="item", how="left", maintain_order="left")
-    return queue
+    checked = run.table("spot_checks").drop_nulls("answer").select("question", pl.col("item").cast(pl.String))
+    fits = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
+    return tuple(_open(run, fit, annotators, bad, checked) for fit in fits)
 
 
-def count_ambiguous(run: Run | str | Path, *, question: str | None = None) -> int:
-    """Count the items that are ambiguous, so that `next_votes` leaves them out; an item counts once per question."""
-    run = as_run(run)
-    check_question(run, question)
-    asked = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
-    counted: float = sum(fit["ambiguous"] * fit["items_counted"] for fit in asked)
-    return round(counted)
+def _open(
+    run: Run, fit: dict[str, Any], annotators: Sequence[str], bad: Sequence[str], checked: pl.DataFrame
+) -> QuestionVotes:
+    labels, n_cells = tuple(fit["labels"]), len(fit["labels"]) ** 2
+    question = pl.col("question") == fit["question"]
+    here = question & (pl.col("part") == fit["part"])
+    items, cells = run.table("items", where=here), run.table("annotators", where=here)
+    names = cells["annotator"].gather_every(n_cells)
+    votes = run.table("votes", where=question).join(items.select("item"), on="item", how="semi", maintain_order="left")
+    if fit["counted_as_one"]:
+        votes = counted_votes(votes, fit["counted_as_one"])
+    at_v, cell_v = _coded(votes, items["item"], names, labels)
+    confusion_akv = cells["probability"].to_numpy().reshape(-1, len(labels), len(labels))
+    p_ik = _shares(run, items, fit, "p")
+    states = FittedStates.of(fit)
+    p_iz = p_ik
+    if fit["mixture"] is not None:
+        log_cz = np.log(states.states.votes_azv(confusion_akv)).transpose(0, 2, 1).reshape(-1, states.states.n_states)
+        gold_i = positions(items["gold"], labels, default=UNKNOWN)
+        known_i = gold_i if run.manifest["use_gold"] else np.full(items.height, UNKNOWN)
+        log_iz = _times(at_v, cell_v, items.height, len(log_cz)) @ log_cz
+        p_iz = states.probabilities(items["domain"], log_iz, known_i)
+    text = names.cast(pl.String)
+    # Merged annotators add no information beyond their representative.
+    merged_a = _among(text, [str(name) for group in fit["counted_as_one"] for name in group[1:]])
+    answers = checked.filter(question=fit["question"])["item"]
+    return QuestionVotes(
+        question=fit["question"],
+        labels=labels,
+        items=items,
+        annotators=text,
+        at_v=at_v,
+        cell_v=cell_v,
+        p_iz=p_iz,
+        vote_azv=states.states.votes_azv(confusion_akv),
+        mix_zk=states.states.mix_zk,
+        p_ik=p_ik,
+        votes_a=cells["n_votes"].gather_every(n_cells).to_numpy(),
+        allowed_a=(_among(text, annotators) if annotators else ~_among(text, bad)) & ~merged_a,
+        open_i=items["gold"].is_null().to_numpy() & ~_among(items["item"].cast(pl.String), answers.to_list()),
+    )
+
+
+def _times(at_v: Ints, cell_v: Ints, n_items: int, n_cells: int) -> csr_array:
+    """Count how often every annotator gave each label to an item: `times_ic`."""
+    return csr_array((np.ones(len(at_v)), (at_v, cell_v)), shape=(n_items, n_cells))
+
+
+def _coded(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return each vote's item, and its cell (annotator and label), as numbers; sorted by item."""
+    at_v, by_v = (
+        votes.select(pl.col(name)).join(order.to_frame(name).with_row_index("at"), on=name, maintain_order="left")["at"]
+        for name, order in (("item", items), ("annotator", names))
+    )
+    label_v = positions(votes["label"], labels, default=UNKNOWN)
+    item_v = at_v.to_numpy().astype(np.int64)
+    order_v = np.argsort(item_v, kind="stable")
+    return item_v[order_v], (by_v.to_numpy().astype(np.int64) * len(labels) + label_v)[order_v]
+
+
+def _among(names: pl.Series, members: Sequence[Any]) -> NDArray[np.bool_]:
+    return names.is_in(pl.Series(list(members), dtype=names.dtype).implode()).to_numpy()
+
+
+def _shares(run: Run, items: pl.DataFrame, fit: dict[str, Any], column: str) -> Floats:
+    """Return the label probabilities of a fit's items."""
+    labels = fit["labels"]
+    if len(labels) == 2:
+        p_i = items[column].to_numpy()
+        share_ik = np.stack([1.0 - p_i, p_i], axis=1)
+        return share_ik if fit["positive"] == labels[1] else share_ik[:, ::-1]
+    posterior = run.table("posterior", where=pl.col("question") == fit["question"])
+    rows = posterior.join(items.select("item"), on="item", how="semi", maintain_order="left")
+    return np.asarray(rows[column].to_numpy().reshape(-1, len(labels)))
 
 
 def worse_than_the_team(run: Run) -> dict[str, dict[str, Any]]:
@@ -100,122 +263,347 @@ def worse_than_the_team(run: Run) -> dict[str, dict[str, Any]]:
     dict
         By name: `checked` votes, the share of `wrong` ones, its `low` and `high` bound, and that of `all`.
     """
-    found = run.checked.filter(kind="annotator")
-    if found.height < 2:
+    rates = run.checked.filter(kind="annotator")
+    if rates.height < 2:
         return {}
-    everyone = tie_key(float(found["wrong"].sum()) / float(found["checked"].sum()))
-    worse = found.filter(pl.col("low").round(DECIMALS) > everyone)
+    everyone = tie_key(float(rates["wrong"].sum()) / float(rates["checked"].sum()))
+    worse = rates.filter(pl.col("low").round(DECIMALS) > everyone)
     figures = worse.select("name", "checked", "value", "low", "high").iter_rows()
     return {name: {"checked": n, "wrong": value, "low": low, "high": high, "all": everyone}
             for name, n, value, low, high in figures}  # fmt: skip
 
 
-def _check_annotators(run: Run, wanted: Sequence[str]) -> None:
-    known = set(run.annotators["annotator"].cast(pl.String).to_list())
-    unknown = [name for name in wanted if name not in known]
+def _check_annotators(run: Run, names: Sequence[str]) -> None:
+    voters = set(run.annotators["annotator"].cast(pl.String).to_list())
+    unknown = [name for name in names if name not in voters]
     if unknown:
         msg = (
-            f"{len(unknown)} of {len(wanted)} annotators never voted here. First: {unknown[0]!r}."
-            f"{suggestion(unknown[0], sorted(known))} Nothing is known of how they vote."
+            f"{len(unknown)} of {len(names)} annotators never voted here. First: {unknown[0]!r}."
+            f"{suggestion(unknown[0], sorted(voters))} Nothing is known of how they vote."
         )
         raise RunFolderError(msg)
 
 
-def _queue(run: Run, fit: dict[str, Any], n: int, annotators: Sequence[str], bad: Sequence[str]) -> pl.DataFrame:
-    """Return the best items of one fit, as its tables have them."""
-    labels, n_cells = fit["labels"], len(fit["labels"]) ** 2
-    question = pl.col("question") == fit["question"]
-    here = question & (pl.col("part") == fit["part"])
-    items, cells = run.table("items", where=here), run.table("annotators", where=here)
-    names = cells["annotator"].gather_every(n_cells)
-    votes = run.table("votes", where=question).join(items.select("item"), on="item", how="semi", maintain_order="left")
-    at_v, cell_v = _coded(votes, items["item"], names, labels)
-    order_v = np.argsort(at_v, kind="stable")
-    confusion_akv = cells["probability"].to_numpy().reshape(-1, len(labels), len(labels))
-    if fit["mixture"] is None:
-        p_iz, vote_azv, mix_zk = _shares(run, items, fit), confusion_akv, None
-    else:
-        p_iz, vote_azv, mix_zk = _states(run, fit, items, votes, names, confusion_akv)
-    named = names.cast(pl.String)
-    # Merged annotators add no information beyond their representative.
-    merged_a = _among(named, [str(name) for group in fit["counted_as_one"] for name in group[1:]])
-    chosen = choose_votes(
-        p_iz,
-        np.searchsorted(at_v[order_v], np.arange(items.height + 1)),
-        cell_v[order_v],
-        vote_azv,
-        cells["n_votes"].gather_every(n_cells).to_numpy(),
-        mix_zk=mix_zk,
+# --- Which items ----------------------------------------------------------------------------------------------------
+
+
+def labels_put_right(fit: QuestionVotes, at_i: Ints, ahead: int = AHEAD) -> Floats:
+    """Compute how many labels a further vote on some items is expected to put right, looking up to `ahead` votes ahead.
+
+    With m further votes of an average annotator it is E[max_k P(k | votes)] - max_k P(k), divided by m: the value of
+    information, per vote (the knowledge gradient of Frazier and Powell 2010, who take the best m as well).
+    """
+    average_zv = np.tensordot(fit.share_a, fit.vote_azv, axes=1)
+    p_iz, p_ik = fit.p_iz[at_i], fit.p_ik[at_i]
+    # The published p, whatever it is pooled with, is where the next vote starts from.
+    ratio_ik = p_ik / np.maximum(p_iz @ fit.mix_zk, 1e-12)
+    now_i, best_i = p_ik.max(axis=1), np.zeros(len(p_ik))
+    for m in range(1, ahead + 1):
+        ballots = list(combinations_with_replacement(range(len(fit.labels)), m))
+        if m > 1 and len(ballots) > MOST_BALLOTS:
+            break
+        right_i = np.zeros(len(p_ik))
+        for votes in ballots:
+            orders = factorial(m) / prod(factorial(votes.count(v)) for v in set(votes))
+            chance_z = orders * np.prod(average_zv[:, list(votes)], axis=1)
+            right_i += (((p_iz * chance_z) @ fit.mix_zk) * ratio_ik).max(axis=1)
+        best_i = np.maximum(best_i, (right_i - now_i) / m)
+    return np.where(best_i > TIE, best_i, 0.0)
+
+
+def next_votes(
+    run: Run | str | Path, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Return the items on which further votes put most labels right, best first, with who could be asked.
+
+    Items with gold or a checked answer are settled and never listed; an item of several questions is listed once.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+    n
+        How many items.
+    question
+        Only this question.
+    annotators
+        Who can be asked; by default all but those whom checked labels have shown to be worse than the others.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns of `QUEUE`, and text where the run has texts. `labels_right` is the expected number of labels that one
+        vote on each question of the item puts right; annotator is null where everybody has voted.
+    """
+    run = as_run(run)
+    fits = open_questions(run, question=question, annotators=annotators)
+    rows = pl.concat([_candidates(run, fit, n, by_name=bool(annotators)) for fit in fits])
+    needy = pl.col("labels_right") > 0
+    by_item = rows.sort(pl.col("labels_right").round(DECIMALS), descending=True, maintain_order=True)
+    queue = by_item.group_by("item", maintain_order=True).agg(
+        pl.col("domain").first(),
+        pl.col("annotator").first(),
+        pl.col("labels_right").sum(),
+        pl.col("question").filter(needy).str.join(", ").alias("questions"),
+        pl.col("n_votes").max(),
+        pl.col("reason").filter(needy).str.join("; "),
+    )
+    queue = queue.filter(needy)
+    queue = queue[first(queue["labels_right"].to_numpy(), n)]
+    queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
+    if run.has("texts"):
+        texts = run.table("texts", where=pl.col("item").is_in(queue["item"].to_list()))
+        queue = queue.join(texts, on="item", how="left", maintain_order="left")
+    return queue
+
+
+def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.DataFrame:
+    """Return the open items of one fit that further votes may put right."""
+    top_i = fit.p_ik.max(axis=1)
+    at_i = first(np.where(fit.open_i, 1.0 - top_i, np.nan), max(CANDIDATES * n, LEAST_CANDIDATES))
+    right_i = labels_put_right(fit, at_i)
+    start_i = np.searchsorted(fit.at_v, np.arange(fit.items.height + 1))
+    best = choose_votes(
+        fit.p_iz,
+        start_i,
+        fit.cell_v,
+        fit.vote_azv,
+        fit.votes_a,
+        mix_zk=None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk,
         repeats=bool(run.manifest["anonymous"]),
-        allowed_a=(_among(named, annotators) if annotators else ~_among(named, bad)) & ~merged_a,
+        allowed_a=fit.allowed_a,
     )
-    gain_i = np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i) if annotators else chosen.gain_i
-    at_n = first(np.where(_ambiguous(items, len(labels)), np.nan, gain_i), n)
-    who = named.extend_constant(None, 1).gather(chosen.annotator_i[at_n] % (len(named) + 1))
-    columns = ("question", "item", "domain", "entropy", "doubt_votes", "p", "p_text", "n_votes")
-    rows = items[at_n].select(*columns).with_columns(
-        pl.col("n_votes").cast(pl.Int64), annotator=who, expected_gain=chosen.gain_i[at_n],
-        average_gain=chosen.average_i[at_n], rank=pl.lit(0, dtype=pl.Int64),
+    annotator_i = best.annotator_i[at_i]
+    label_i = pl.Series(fit.labels, dtype=pl.String).gather(fit.p_ik[at_i].argmax(axis=1))
+    columns = ("question", "item", "domain", "p_text", pl.col("n_votes").cast(pl.Int64))
+    rows = fit.items[at_i].select(*columns).with_columns(
+        annotator=fit.annotators.clone().extend_constant(None, 1).gather(annotator_i % (len(fit.annotators) + 1)),
+        labels_right=pl.Series(right_i),
+        label=label_i,
+        p=pl.Series(top_i[at_i]),
     )  # fmt: skip
-    return rows.with_columns(reason=pl.Series(_reasons(rows), dtype=pl.String)).drop("p_text")
+    if by_name:
+        rows = rows.drop_nulls("annotator")
+    words = pl.format("{}: {} {}% after {}", "question", "label", (100 * pl.col("p")).round().cast(pl.Int64), "n_votes")
+    plural = pl.when(pl.col("n_votes") == 1).then(pl.lit(" vote")).otherwise(pl.lit(" votes"))
+    text = pl.format("; the text says {}", pl.col("p_text").round(2)).fill_null("")
+    return rows.with_columns(reason=words + plural + text)
 
 
-def _coded(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return each vote's item, and its cell (annotator and label), as numbers."""
-    at_v, by_v = (
-        votes.select(pl.col(name)).join(known.to_frame(name).with_row_index("at"), on=name, maintain_order="left")["at"]
-        for name, known in (("item", items), ("annotator", names))
-    )
-    label_v = positions(votes["label"], labels, default=UNKNOWN)
-    return at_v.to_numpy().astype(np.int64), by_v.to_numpy().astype(np.int64) * len(labels) + label_v
+# --- How many more --------------------------------------------------------------------------------------------------
 
 
-def _states(
-    run: Run, fit: dict[str, Any], items: pl.DataFrame, votes: pl.DataFrame, names: pl.Series, confusion_akv: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return the probabilities of states between labels at the mode, how annotators vote in them, and their labels."""
-    between = FittedStates.of(fit)
-    counted = counted_votes(votes, fit["counted_as_one"]) if fit["counted_as_one"] else votes
-    at_v, cell_v = _coded(counted, items["item"], names, fit["labels"])
-    log_azv = np.log(between.states.votes_azv(confusion_akv))
-    log_cz = log_azv.transpose(0, 2, 1).reshape(-1, between.states.n_states)
-    times_ic = csr_array((np.ones(len(at_v)), (at_v, cell_v)), shape=(items.height, len(log_cz)))
-    known_i: Ints = np.full(items.height, UNKNOWN, dtype=np.int64)
-    if run.manifest["use_gold"]:
-        known_i = positions(items["gold"], fit["labels"], default=UNKNOWN)
-    p_iz = between.probabilities(items["domain"], times_ic @ log_cz, known_i)
-    return p_iz, between.states.votes_azv(confusion_akv), between.states.mix_zk
+def forecast(
+    run: Run | str | Path, *, question: str | None = None, annotators: Sequence[str] = (), seed: int = 0
+) -> pl.DataFrame:
+    """Simulate further votes: one per round on every item that still has an uncertain label.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+    question
+        Only this question.
+    annotators
+        Who can be asked, as in `next_votes`.
+    seed
+        Same seed, same figures.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per round and question, "(all)" for all together: round (0 is now), votes (people's answers on whole
+        items so far), question, items (labels that it has), uncertain (share of labels with a chance of error above a
+        quarter) and wrong (expected share of wrong labels, if errors are independent).
+    """
+    run = as_run(run)
+    if run.manifest["votes"] > MOST_VOTES:
+        votes = run.manifest["votes"]
+        msg = f"{votes:,} votes are too many to simulate further ones: audit a part, of at most {MOST_VOTES:,}."
+        raise UsageError(msg)
+    fits = open_questions(run, question=question, annotators=annotators)
+    paper = reload_consensus(run, question=question, model="paper", draws=REPLICAS)
+    rng = np.random.default_rng(seed)
+    # Items of all questions by number, so that one person's answer serves all of them.
+    n_items = len(paper.votes.items)
+    n_sampled = min(max(MOST_CELLS // sum(fit.vote_azv.shape[1] for fit in fits), 1), n_items)
+    sampled_i = np.isin(np.arange(n_items), rng.permutation(n_items)[:n_sampled])
+    at_q = [np.flatnonzero(sampled_i[refitted.ballot.item_i]) for refitted in paper.fits]
+    number_q = [refitted.ballot.item_i[at_i] for refitted, at_i in zip(paper.fits, at_q, strict=True)]
+    votes_r, figure_rqf = np.zeros(ROUNDS + 1), np.zeros((ROUNDS + 1, len(fits), 3))
+    n_replicas = min(refitted.n_draws for refitted in paper.fits)
+    for replica in range(n_replicas):
+        worlds = [
+            _World(fit, refitted, replica, at_i, paper.votes.domain_i[number_i], rng)
+            for fit, refitted, at_i, number_i in zip(fits, paper.fits, at_q, number_q, strict=True)
+        ]
+        for turn in range(ROUNDS + 1):
+            figure_rqf[turn] += [world.figures for world in worlds]
+            needy_i = np.zeros(n_items, dtype=bool)
+            for world, number_i in zip(worlds, number_q, strict=True):
+                needy_i[number_i[world.uncertain_i & world.open_i]] = True
+            votes_r[turn + 1 :] += needy_i.sum()
+            for world, number_i in zip(worlds, number_q, strict=True):
+                world.vote(np.flatnonzero(needy_i[number_i]))
+    scale = n_items / n_sampled / n_replicas
+    return pl.DataFrame(list(_rounds(fits, votes_r * scale, figure_rqf, scale)), orient="row")
 
 
-def _among(names: pl.Series, some: Sequence[Any]) -> NDArray[np.bool_]:
-    return names.is_in(pl.Series(list(some), dtype=names.dtype).implode()).to_numpy()
+class _World:
+    """One simulated future of a fit: the truth is drawn, then votes arrive and the run's own labels follow."""
+
+    def __init__(self, fit: QuestionVotes, paper: QuestionFit, replica: int, at_i: Ints, row_i: Ints, rng: Rng) -> None:
+        self.fit, self.rng = fit, rng
+        n_labels = len(fit.labels)
+        # Over the draws errors come out too many where votes are weak, at the mode too few where annotators are new:
+        # every second future is drawn from the mode (on ten simulated designs, mean error 1.0 and not 1.8 points).
+        at = paper.mode if replica % 2 else Parameters(paper.weight_sdg[replica], paper.confusion_sakv[replica])
+        self.confusion_akv = at.confusion_akv
+        log_ck = np.log(self.confusion_akv).transpose(0, 2, 1).reshape(-1, n_labels)
+        weight_dk = at.weight_dg
+        log_ik = np.log(weight_dk[row_i % len(weight_dk)]) + fit.times_ic[at_i] @ log_ck
+        self.truth_i = _draw(softmax(log_ik, axis=1), rng)
+        self.open_i, self.weight_i = fit.open_i[at_i], fit.items["count"].to_numpy()[at_i]
+        self.unknown_i = fit.unknown_i[at_i]
+        start_ik = fit.published(fit.p_iz[at_i], fit.count_ik[at_i], self.unknown_i)
+        # Where something else than votes counts, such as texts, it stays as it is.
+        self.ratio_ik = fit.p_ik[at_i] / np.maximum(start_ik, 1e-12)
+        self.p_iz, self.count_ik, self.p_ik = fit.p_iz[at_i].copy(), fit.count_ik[at_i].copy(), fit.p_ik[at_i].copy()
+
+    @property
+    def uncertain_i(self) -> NDArray[np.bool_]:
+        return is_uncertain(self.p_ik.max(axis=1))
+
+    @property
+    def figures(self) -> Floats:
+        """Items, uncertain ones and wrong labels, each item as often as it counts."""
+        wrong_i = self.p_ik.argmax(axis=1) != self.truth_i
+        return np.array([self.weight_i.sum(), self.uncertain_i @ self.weight_i, wrong_i @ self.weight_i])
+
+    def vote(self, at_j: Ints) -> None:
+        """Let somebody vote once on some of the items."""
+        annotator_j = self.rng.choice(len(self.fit.share_a), size=len(at_j), p=self.fit.share_a)
+        vote_j = _draw(self.confusion_akv[annotator_j, self.truth_i[at_j]], self.rng)
+        p_jz = self.p_iz[at_j] * self.fit.vote_azv[annotator_j, :, vote_j]
+        self.p_iz[at_j] = p_jz / p_jz.sum(axis=1, keepdims=True)
+        self.count_ik[at_j, vote_j] += 1.0
+        p_jk = self.ratio_ik[at_j] * self.fit.published(self.p_iz[at_j], self.count_ik[at_j], self.unknown_i[at_j])
+        self.p_ik[at_j] = p_jk / p_jk.sum(axis=1, keepdims=True)
 
 
-def _reasons(rows: pl.DataFrame) -> list[str]:
-    columns = rows.select("annotator", "expected_gain", "entropy", "p", "n_votes", "p_text").rows()
-    return [
-        f"a vote by {who or 'someone new'} is expected to take {gain:.3f} of its {entropy:.3f} nats; p = {p:.2f} "
-        f"after {n_votes} vote{'s' * (n_votes != 1)}" + ("" if p_text is None else f"; its text says {p_text:.2f}")
-        for who, gain, entropy, p, n_votes, p_text in columns
-    ]
+def _draw(p_ik: Floats, rng: Rng) -> Ints:
+    """Draw one label per row."""
+    beyond_ik = rng.random((len(p_ik), 1)) > np.cumsum(p_ik, axis=1)
+    return np.asarray(np.minimum(beyond_ik.sum(axis=1), p_ik.shape[1] - 1))
 
 
-def _ambiguous(items: pl.DataFrame, n_labels: int) -> NDArray[np.bool_]:
-    # Without draws the parts are unknown, and no item is called ambiguous.
-    lasting = pl.sum_horizontal("ambiguity", *([BETWEEN] if BETWEEN in items.columns else [])).fill_null(0.0)
-    lasting_i = items.select(lasting).to_series().to_numpy()
-    p_i = items["p"].to_numpy()
-    top_i = np.maximum(p_i, 1.0 - p_i) if n_labels == 2 else p_i
-    return is_ambiguous(top_i, items["entropy"].to_numpy(), lasting_i)
+def _rounds(
+    fits: Sequence[QuestionVotes], votes_r: Floats, figure_rqf: Floats, scale: float
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a forecast; the parts of one question together."""
+    for turn, votes in enumerate(votes_r.tolist()):
+        for name in dict.fromkeys((ALL, *(fit.question for fit in fits))):
+            of_name = [q for q, fit in enumerate(fits) if name in (ALL, fit.question)]
+            items, uncertain, wrong = figure_rqf[turn, of_name].sum(axis=0).tolist()
+            row = {"round": turn, "votes": votes, "question": name, "items": items * scale}
+            yield row | {"uncertain": uncertain / items, "wrong": wrong / items}
 
 
-def _shares(run: Run, items: pl.DataFrame, fit: dict[str, Any]) -> Floats:
-    """Return the label probabilities over the draws, of a fit whose items have one label each."""
-    labels = fit["labels"]
-    if len(labels) == 2:
-        p_i = items["p_model"].to_numpy()
-        share_ik = np.stack([1.0 - p_i, p_i], axis=1)
-        return share_ik if fit["positive"] == labels[1] else share_ik[:, ::-1]
-    posterior = run.table("posterior", where=pl.col("question") == fit["question"])
-    kept = posterior.join(items.select("item"), on="item", how="semi", maintain_order="left")
-    return np.asarray(kept["p_model"].to_numpy().reshape(-1, len(labels)))
+def votes_to_reach(curve: pl.DataFrame, figure: str, target: float) -> float | None:
+    """Return the number of votes at which a figure of a forecast falls to a target; None where it never does.
+
+    Parameters
+    ----------
+    curve
+        Rows of `forecast` about one question, or about all.
+    figure
+        "uncertain" or "wrong".
+    target
+        A share of the labels.
+
+    Examples
+    --------
+    >>> curve = pl.DataFrame({"votes": [0.0, 100.0, 150.0], "uncertain": [0.4, 0.2, 0.1]})
+    >>> votes_to_reach(curve, "uncertain", 0.3), votes_to_reach(curve, "uncertain", 0.05)
+    (50.0, None)
+    """
+    votes_r, share_r = curve["votes"].to_numpy(), np.minimum.accumulate(curve[figure].to_numpy())
+    if share_r[-1] > target:
+        return None
+    return float(np.interp(-target, -share_r, votes_r))
+
+
+def last_useful(curve: pl.DataFrame) -> int:
+    """Return the round after which 100 further votes put less than one label right; the last where all help."""
+    labels = curve["items"][0]
+    votes_r, right_r = np.diff(curve["votes"].to_numpy()), -np.diff(curve["wrong"].to_numpy()) * labels
+    idle_r = (right_r * 100 < votes_r) | (votes_r <= 0.0)
+    return int(np.argmax(idle_r)) if idle_r.any() else len(idle_r)
+
+
+# --- A larger study from this one -----------------------------------------------------------------------------------
+
+
+def plan(
+    run: Run | str | Path, within: float = 0.03, *, price: float = 1.0, check_price: float | None = None, seed: int = 0
+) -> pl.DataFrame:
+    """Plan a study from a pilot: items, votes, annotators and checks for intervals of plus or minus `within`.
+
+    Two shares are wanted that closely: of every label, and of wrong labels. With N labelled items, n of them drawn at
+    random and checked, a label's share is estimated by its share among the labels plus the mean difference on the
+    checked ones; its variance is at most s (1 - s) / N + w / n, s that share and w the share of wrong labels, however
+    these come about. N and n are the cheapest for it (Neyman 1934); w at each number of votes per item is simulated
+    from the pilot's annotators.
+
+    Parameters
+    ----------
+    run
+        The pilot: a run, or its folder.
+    within
+        Half the width of both intervals, which have the mass of the run's.
+    price, check_price
+        Of one vote on all questions of an item, and of checking one item; a check costs as much as a vote by default.
+    seed
+        Same seed, same plan.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per number of votes per item, the cheapest first: votes_per_item, items, votes, annotators (at most so
+        many, so that each gives `LEAST_EACH` votes), checks, wrong (expected share of wrong labels of the worst
+        question, if errors are independent) and cost.
+    """
+    run, check_price = as_run(run), price if check_price is None else check_price
+    if not (0.0 < within < 0.5 and price > 0.0 and check_price > 0.0):
+        figures = f"within is {within:g}, prices are {price:g} and {check_price:g}"
+        msg = f"{figures}. Within lies between 0 and 0.5, prices above 0."
+        raise UsageError(msg)
+    paper = reload_consensus(run, model="paper", draws=REPLICAS)
+    rng, precision = np.random.default_rng(seed), (float(ndtri(0.5 + run.interval / 2)) / within) ** 2
+    spread = max(float((fit.share_k * (1.0 - fit.share_k)).max()) for fit in paper.fits)
+    rows = []
+    # One vote per item shows no disagreement, and nothing of new annotators.
+    for m in range(2, MOST_PER_ITEM + 1):
+        wrong = max(_wrong_after(fit, m, rng) for fit in paper.fits)
+        both = sqrt(spread * m * price) + sqrt(wrong * check_price)
+        n_checks = max(precision * sqrt(wrong / check_price) * both, precision * wrong * (1.0 - wrong))
+        n_items = max(spread / (1.0 / precision - wrong / n_checks), n_checks)
+        n_items, n_checks = ceil(n_items), ceil(n_checks)
+        size: dict[str, float] = {"votes_per_item": m, "items": n_items, "votes": n_items * m}
+        size |= {"annotators": max(m, n_items * m // LEAST_EACH), "checks": n_checks, "wrong": wrong}
+        rows.append(size | {"cost": price * n_items * m + check_price * n_checks})
+    return pl.DataFrame(rows).sort("cost", maintain_order=True)
+
+
+def _wrong_after(fit: QuestionFit, n_votes: int, rng: Rng) -> float:
+    """Simulate items with some votes each, by the annotators of a fit, and return the share of wrong labels."""
+    share_k = np.maximum(fit.share_k, 1e-6)
+    truth_i = rng.choice(len(share_k), size=SIMULATED, p=share_k / share_k.sum())
+    log_ik = np.tile(np.log(share_k), (SIMULATED, 1))
+    draw_i = rng.integers(fit.n_draws, size=SIMULATED)
+    mean_akv, weight_a = fit.confusion_sakv.mean(axis=0), fit.ballot.votes_a / fit.ballot.votes_a.sum()
+    for _ in range(n_votes):
+        annotator_i = rng.choice(len(weight_a), size=SIMULATED, p=weight_a)
+        vote_i = _draw(fit.confusion_sakv[draw_i, annotator_i, truth_i], rng)
+        log_ik += np.log(mean_akv[annotator_i, :, vote_i])
+    return float(np.mean(log_ik.argmax(axis=1) != truth_i))

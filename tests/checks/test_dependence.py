@@ -13,8 +13,8 @@ from support import plain_states, random_rows, votes_of
 from moral_entropy import fit, simulate_votes
 from moral_entropy.checks import dependence as module
 from moral_entropy.checks.dependence import check_dependence, dependent_pairs, pairs_given_gold, weigh_pairs
-from moral_entropy.checks.posterior import Posterior
 from moral_entropy.model.patterns import collapse
+from moral_entropy.model.posterior import state_posterior
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
@@ -27,7 +27,7 @@ def fitted(votes, **options):
 
 def pairs_in(votes, **options):
     [one] = fitted(votes, **options).fits
-    posterior_rz = Posterior.of(one).state_probabilities(one.weight_dg, one.confusion_akv)
+    posterior_rz = state_posterior(one.patterns, one.states, one.mode, slice(0, one.patterns.n_rows))
     return weigh_pairs(one.patterns, posterior_rz, one.states.votes_azv(one.confusion_akv))
 
 

@@ -11,11 +11,13 @@ from checks.exact import exact_posterior
 from support import random_rows, votes_of
 
 from moral_entropy import fit, simulate_votes
-from moral_entropy.checks.nuts import check_nuts, label_draws, sample
-from moral_entropy.checks.posterior import Posterior
+from moral_entropy.checks.nuts import check_nuts, sample
+from moral_entropy.checks.posterior import posterior_of
 from moral_entropy.checks.run import run_check
 from moral_entropy.errors import MissingExtraError
+from moral_entropy.model.draws import posterior_draws
 from moral_entropy.model.priors import Priors
+from moral_entropy.model.search import unpack
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
@@ -30,11 +32,11 @@ def test_moments_are_those_of_the_sum_over_labellings(n_items, n_annotators, n_l
     priors = Priors(prevalence=3.0, diagonal=4.0, off_diagonal=1.5)
     one = fit(votes_of(rows, n_labels), priors=priors, draws=200, model="paper").fits[0]
     exact = exact_posterior(rows, one.pseudo.weight_dg[0], one.pseudo.confusion_akv)
-    posterior = Posterior.of(one)
+    posterior = posterior_of(one)
     x_csp, diverged = sample(one, posterior, chains=2, tune=200, draws=500, seed=1)
     assert diverged == 0
     x_sp = x_csp.reshape(1_000, -1)
-    weight_sdg, confusion_sakv = (np.exp(logs) for logs in posterior.unpack(x_sp))
+    weight_sdg, confusion_sakv = drawn = unpack(x_sp, one.mode)
     # Five standard errors, two of three draws being effective.
     for value_s, mean, sd in (
         (weight_sdg[:, 0], exact.prevalence_k, exact.prevalence_sd_k),
@@ -42,7 +44,7 @@ def test_moments_are_those_of_the_sum_over_labellings(n_items, n_annotators, n_l
     ):
         assert (np.abs(value_s.mean(axis=0) - mean) < 5 * sd / np.sqrt(650)).all()
         np.testing.assert_allclose(value_s.std(axis=0), sd, rtol=0.2)
-    label_rk = np.concatenate([p_rsk.mean(axis=1) for _, p_rsk in label_draws(posterior, x_sp)])
+    label_rk = posterior_draws(one.patterns, one.states, drawn, np.arange(one.patterns.n_rows)).mean(axis=0)
     np.testing.assert_allclose(label_rk[one.patterns.row_i], exact.label_ik, atol=0.05)
     again, _ = sample(one, posterior, chains=2, tune=20, draws=20, seed=7)
     other, _ = sample(one, posterior, chains=2, tune=20, draws=20, seed=8)

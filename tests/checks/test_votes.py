@@ -14,6 +14,7 @@ from support import random_rows, vote_rows, votes_of
 from moral_entropy import fit, simulate_votes
 from moral_entropy.checks import votes as module
 from moral_entropy.checks.votes import check_identifiability, check_votes, find_groups
+from moral_entropy.model.consensus import below_chance, surely_below_chance
 from moral_entropy.model.patterns import collapse
 from moral_entropy.model.priors import Priors
 
@@ -230,3 +231,33 @@ def test_of_several_labels_one_that_nobody_gave_is_counted_though_votes_are_spli
     found = check_identifiability(replace(consensus, fits=(forced,)))
     [found] = [f for f in found if f.metric == "unsupported_labels"]
     assert (found.value, found.n) == (1.0, 61) and "first: 60)" in found.text
+
+
+def test_a_label_with_votes_that_no_item_gets_is_said_with_its_counts():
+    rows = [(i, a, 2 if a == 3 and i % 5 == 0 else i % 2) for i in range(400) for a in range(4)]
+    [vanished] = [f for f in check_identifiability(fitted(votes_of(rows, 3))) if f.metric == "vanishing_label"]
+    assert (vanished.subject, vanished.value, vanished.n, vanished.level) == ("2", 0.0, 400, "note")
+    assert "'2' has votes on 80 of 400 items and the most votes on 0; it is the consensus on 0." in vanished.text
+
+
+def test_a_label_of_few_items_is_said_to_be_rare():
+    rows = [(i, a, int(i < 9)) for i in range(900) for a in range(3)]
+    [rare] = [f for f in check_identifiability(fitted(votes_of(rows))) if f.metric == "rare_label"]
+    assert (rare.subject, rare.value, rare.n) == ("1", 9.0, 900)
+    half = check_identifiability(fitted(votes_of([(i, a, i % 2) for i in range(900) for a in range(3)])))
+    assert not [f for f in half if f.metric == "rare_label"]
+
+
+def test_gold_overrules_who_is_worse_than_guessing():
+    """Three voters are wrong together on most items: the votes name the other two, gold clears them."""
+    rng = np.random.default_rng(0)
+    truth_i = rng.integers(2, size=300)
+    wrong_i = np.where(rng.random(300) < 0.8, 1 - truth_i, truth_i)
+    rows = [
+        (i, a, int((wrong_i if a < 3 else truth_i)[i] ^ (rng.random() < 0.1))) for i in range(300) for a in range(5)
+    ]
+    below = {}
+    for gold_i in (None, truth_i):
+        [one_fit] = fit(votes_of(rows, gold_i=gold_i), draws=200).fits
+        below[gold_i is None] = set(np.flatnonzero(surely_below_chance(below_chance(one_fit), one_fit.ballot.votes_a)))
+    assert below[True] & {3, 4} == below[True] and below[False] == {0, 1, 2}

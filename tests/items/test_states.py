@@ -48,8 +48,6 @@ def test_copies_are_in_the_manifest_and_nobody_asks_the_silent_one(copied):
     assert sorted(group) == ["d", "e"]
     queue = next_votes(copied, 300)
     assert group[1] not in queue["annotator"].drop_nulls().to_list()
-    ranked = copied.table("outliers").filter(ranking="one more vote", domain="(all)")
-    assert queue["expected_gain"].to_list()[:100] == pytest.approx(ranked["score"].to_list(), abs=1e-9)
 
 
 def test_copies_are_one_step_and_steps_add_up(copied):

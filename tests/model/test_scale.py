@@ -76,7 +76,8 @@ def test_what_is_too_large_is_refused_and_draws_are_fewer_where_they_would_not_f
     with pytest.raises(FitError, match="5,000 labels and 1 annotators make 25,000,000 error rates"):
         affordable_draws(ballot(5_000, 1), 0)
     assert affordable_draws(ballot(2, 10), 1_000) == 1_000
-    assert affordable_draws(ballot(10, 10_000), 1_000) == module.DRAWN_NUMBERS // 1_000_000
+    assert affordable_draws(ballot(2, 10_000), 1_000) == module.DRAWN_NUMBERS // 40_000
+    assert affordable_draws(ballot(10, 10_000), 1_000) == module.LEAST_DRAWS
     with pytest.raises(FitError, match="--draws 0"):
         affordable_draws(ballot(20, 10_000), 1_000)
     assert affordable_draws(ballot(20, 10_000), 0) == 0

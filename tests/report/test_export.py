@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
+import math
+import re
 
 import polars as pl
 import pytest
@@ -19,7 +22,7 @@ from moral_entropy.runs.run import read_run
 
 
 def test_jsonl_has_every_item_with_its_votes_and_soft_label(many_run, tmp_path):
-    [file] = export_run(many_run, tmp_path / "out.jsonl", to="jsonl")
+    [file] = export_run(many_run, tmp_path / "out.jsonl", to="jsonl", names=True)
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     table = read_table(many_run, "posterior").select("item", "class", "p")
     posterior = {(item, label): p for item, label, p in table.iter_rows()}
@@ -73,7 +76,7 @@ def test_hugging_face_loads_it(plain_run, tmp_path):
 
 def test_lewidi_comes_back_through_our_own_reader(tmp_path):
     run = make_run(vote_frame(questions=("q",), gold=False, n_items=40), tmp_path / "run", report=False)
-    [file] = export_run(run, tmp_path / "q.json", to="lewidi")
+    [file] = export_run(run, tmp_path / "q.json", to="lewidi", names=True)
     votes = me.read_votes(file)
     ballot, want = votes.ballots[0], read_table(run, "votes")
     assert ballot.n_votes == want.height
@@ -160,14 +163,16 @@ def test_an_export_that_fails_leaves_the_earlier_one(plain_run, tmp_path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["dataset"]
 
 
-def test_the_card_states_entropy_and_rates(plain_run):
-    card = dataset_card(read_run(plain_run))
+def test_the_card_states_entropy_labels_and_agreement(plain_run):
+    card = dataset_card(read_run(plain_run), about={"name": "Care", "licence": "cc-by-4.0", "language": "en"})
     entropy = read_table(plain_run, "entropy").filter(question="care", domain="(all)")["total"].item()
-    rate = read_table(plain_run, "audit").filter(
-        question="(all)", domain="(all)", label="(all)", rule="any", metric="fdr", reference="consensus"
+    alpha = read_table(plain_run, "agreement").filter(
+        question="care", domain="(all)", statistic="krippendorff_alpha"
     )["value"].item()  # fmt: skip
-    assert f"{round(entropy, 4)}" in card and f"{rate:.1%}" in card
-    assert yaml.safe_load(card.split("---")[1])["size_categories"] == ["n<1K"]
+    assert f"{round(entropy, 4)}" in card and f"{alpha:.2f}" in card
+    front = yaml.safe_load(card.split("---")[1])
+    assert (front["size_categories"], front["license"], front["language"]) == (["n<1K"], "cc-by-4.0", "en")
+    assert card.split("---")[2].lstrip().startswith("# Care")
 
 
 def test_hostile_names_are_inert_in_the_card(hostile_run):
@@ -183,3 +188,116 @@ def test_croissant_describes_columns_that_are_there(plain_run):
     [records] = croissant_facts(read_run(plain_run))["recordSet"]
     named = [field["source"]["extract"]["column"] for field in records["field"]]
     assert set(named) <= set(pl.read_parquet_schema(plain_run / "items.parquet"))
+
+
+# --- Sheets, suffixes and releases ------------------------------------------------------------------------------------
+
+
+def test_a_wide_sheet_has_one_row_per_item_and_opens_in_excel(plain_run, tmp_path):
+    [csv_file] = export_run(plain_run, tmp_path / "labels.csv", to="wide")
+    [book] = export_run(plain_run, tmp_path / "labels.xlsx", to="wide")
+    sheet, items = pl.read_csv(csv_file), read_table(plain_run, "items")
+    assert sheet.height == items["item"].n_unique() == pl.read_excel(book).height
+    ends = ("", " p", " uncertain")
+    assert sheet.columns == ["item", "domain", "text", *(f"{q}{end}" for q in ("care", "fairness") for end in ends)]
+    care = {row["item"]: row for row in items.filter(question="care").to_dicts()}
+    for row in sheet.to_dicts():
+        p = care[row["item"]]["p"]
+        assert str(row["care"]) == care[row["item"]]["label"] and row["care p"] == pytest.approx(p)
+        assert row["care uncertain"] == (max(p, 1 - p) < 0.75)
+
+
+@pytest.mark.parametrize(("to", "name"), [("csv", "a.xlsx"), ("xlsx", "a.csv"), ("release", "a.csv"), ("hf", "a.json")])
+def test_a_wrong_suffix_is_an_error(plain_run, tmp_path, to, name):
+    with pytest.raises(UsageError, match="is written to"):
+        export_run(plain_run, tmp_path / name, to=to)
+    assert not list(tmp_path.iterdir())
+
+
+def test_entropy_is_that_of_the_soft_label(many_run, tmp_path):
+    rows = pl.read_parquet(export_run(many_run, tmp_path / "a.parquet", to="parquet")[0])
+    for entropy, shares in rows.select("entropy", "soft_label").iter_rows():
+        assert entropy == pytest.approx(-sum(p * math.log(p) for p in shares if p), abs=1e-6)
+
+
+NAMES = [
+    "maria.gonzalez@example.org",
+    "Otto Weber",
+    "li_wei",
+    "amina",
+    "j.smith",
+    "zoe",
+    "raj",
+    "inga",
+    "noor",
+    "tom",
+    "eva",
+    "kim",
+]
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """A release of votes by people with names, demographics, a column per item and one per vote."""
+    folder = tmp_path_factory.mktemp("release")
+    votes = me.simulate_votes(n_items=60, n_annotators=12, votes_per_item=5, seed=4).votes
+    ballot = votes.ballots[0]
+    rows = [
+        {"item": f"t{i}", "annotator": NAMES[code // 2], "label": ["no", "yes"][code % 2], "text": f"text {i}",
+         "source": f"page {i % 7}", "minute": n, "gender": "wmd"[0 if code // 2 < 6 else 1 if code // 2 < 11 else 2]}
+        for i in range(60)
+        for n, code in enumerate(ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]].tolist())
+    ]  # fmt: skip
+    run = me.audit(pl.DataFrame(rows), folder / "run", draws=50, keep=("source", "minute", "gender"), report=False)
+    files = export_run(run, folder / "data", to="release", about={"licence": "cc0-1.0"})
+    return run, folder / "data", files
+
+
+def test_a_release_names_nobody_and_its_key_lies_beside_it(released):
+    run, folder, files = released
+    key = pl.read_csv(folder.with_name("data-key.csv"))
+    assert set(key["annotator"]) == set(NAMES) and files[-1] == folder.with_name("data-key.csv")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            if path.suffix == ".parquet":
+                content = pl.read_parquet(path).write_ndjson().encode()
+            words = set(re.split(r"[^\w@.-]+", content.decode()))
+            assert not words & set(NAMES) and b"Otto Weber" not in content, path
+    names = dict(key.select("pseudonym", "annotator").iter_rows())
+    votes = pl.read_parquet(folder / "votes" / "votes.parquet")
+    back = votes.with_columns(pl.col("annotator").replace(names)).select("question", "item", "annotator", "label")
+    assert sorted(back.rows()) == sorted(run.table("votes").select("question", "item", "annotator", "label").rows())
+
+
+def test_small_cells_and_columns_about_single_votes_are_withheld(released):
+    _, folder, _ = released
+    votes = pl.read_parquet(folder / "votes" / "votes.parquet")
+    assert set(votes.columns) == {"question", "item", "annotator", "label", "source", "gender"}
+    people = votes.unique("annotator")
+    # Six, five and one: the single one is withheld.
+    assert sorted(people["gender"].value_counts().rows(), key=str) == [("m", 5), ("w", 6), (None, 1)]
+    card = (folder / "README.md").read_text()
+    assert "1 of 12 values are withheld" in card and "minute is not published" in card
+
+
+def test_checksums_and_every_column_in_croissant(released):
+    _, folder, _ = released
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    facts = json.loads((folder / "croissant.json").read_text())
+    assert facts["license"] == "cc0-1.0" and facts["rai:personalSensitiveInformation"]
+    for records in facts["recordSet"]:
+        [file] = {field["source"]["fileObject"]["@id"] for field in records["field"]}
+        columns = [field["source"]["extract"]["column"] for field in records["field"]]
+        assert columns == pl.read_parquet(folder / file).columns
+
+
+def test_no_export_names_anybody_unless_asked(released, tmp_path):
+    run, *_ = released
+    for to, name in (("csv", "a.csv"), ("jsonl", "a.jsonl"), ("lewidi", "a.json"), ("label-studio", "b.json")):
+        [file] = export_run(run, tmp_path / name, to=to)
+        assert "maria.gonzalez" not in file.read_text()
+    [file] = export_run(run, tmp_path / "named.csv", to="csv", names=True)
+    assert "maria.gonzalez" in file.read_text()

@@ -86,7 +86,8 @@ def test_page_and_card_say_what_the_run_says(kind, request):
     run = request.getfixturevalue(f"{kind}_run")
     card, (texts, _) = dataset_card(run), page_data(run)
     assert (texts["verdict"]["title"], texts["verdict"]["text"]) == (run.verdict.title, run.verdict.text)
-    assert markdown_text(run.verdict.title) in card and markdown_text(run.verdict.text) in card
+    for finding in cautions(run):
+        assert markdown_text(finding.text) in card and markdown_text(finding.meaning) in card
     shown = [(issue["severity"], issue["text"], issue["remedy"]) for issue in texts["findings"]["issues"]]
     assert shown == [(finding.severity, finding.text, finding.remedy) for finding in cautions(run)]
 

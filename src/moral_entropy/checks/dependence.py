@@ -20,11 +20,11 @@ from statistics import NormalDist
 import numpy as np
 
 from moral_entropy.checks.gold import items_with_gold
-from moral_entropy.checks.posterior import Posterior
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import annotator_name, finding_of
 from moral_entropy.model.patterns import Patterns, collapse
+from moral_entropy.model.posterior import state_posterior
 from moral_entropy.votes.table import Floats, Ints
 
 LEAST_ITEMS = 20
@@ -201,7 +201,7 @@ def check_dependence(consensus: Consensus) -> list[Finding]:
 
 def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     anonymous, rows = consensus.votes.anonymous, fit.patterns
-    posterior_rz = Posterior.of(fit).state_probabilities(fit.weight_dg, fit.confusion_akv)
+    posterior_rz = state_posterior(fit.patterns, fit.states, fit.mode, slice(0, fit.patterns.n_rows))
     n_pairs = float((np.diff(rows.start_r).astype(np.float64) ** 2).sum()) / 2 * fit.states.n_states
     if (step := int(n_pairs // MOST_PAIRS) + 1) > 1:
         rows, posterior_rz = rows.take(np.arange(0, rows.n_rows, step)), posterior_rz[::step]

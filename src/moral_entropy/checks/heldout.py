@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from moral_entropy.checks.posterior import Posterior
 from moral_entropy.checks.scores import calibration_error, log_losses, mean_interval, smoothed_share
 from moral_entropy.findings import Finding, Level, without_warnings
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import finding_of
 from moral_entropy.model.fit import refit
+from moral_entropy.model.posterior import state_posterior
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
@@ -117,7 +117,7 @@ def _without(ballot: Ballot, out_v: Ints) -> Ballot:
 def _predict(fit: QuestionFit, ballot: Ballot, item_v: Ints, annotator_v: Ints) -> Floats:
     """Compute every method's probabilities of the labels, for votes on these items by these annotators."""
     patterns, vote_azk = fit.patterns, fit.states.votes_azv(fit.confusion_akv)
-    posterior_rz = Posterior.of(fit).state_probabilities(fit.weight_dg, fit.confusion_akv)
+    posterior_rz = state_posterior(fit.patterns, fit.states, fit.mode, slice(0, fit.patterns.n_rows))
     weight_dz = fit.states.weight_of_states(fit.weight_dg)
     p_mvk = np.empty((len(METHODS), len(item_v), ballot.n_labels))
     for start in range(0, len(item_v), VOTES_AT_ONCE):

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import entr, softmax
+from scipy.special import entr
 
-from moral_entropy.checks.posterior import Posterior
+from moral_entropy.checks.posterior import density, posterior_of
 from moral_entropy.errors import MissingExtraError
 from moral_entropy.findings import Finding, Level
 from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.draws import posterior_draws
 from moral_entropy.model.findings import finding_of
+from moral_entropy.model.posterior import Parameters, Posterior
+from moral_entropy.model.search import pack, unpack
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -59,7 +61,7 @@ def check_nuts(
     """Sample the posterior of every fit, and hold the published probabilities and intervals against the samples."""
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-        posterior, progress = Posterior.of(fit, to_sample=True), share_of(advance, n, len(consensus.fits))
+        posterior, progress = posterior_of(fit, to_sample=True), share_of(advance, n, len(consensus.fits))
         reasons = {
             f"more than {MOST_PARAMETERS:,} free parameters": posterior.n_parameters > MOST_PARAMETERS,
             "there are no draws to compare with": fit.n_draws < 2,
@@ -77,15 +79,15 @@ def sample(
 ) -> tuple[Floats, int]:
     """Draw log ratios from the posterior of a fit with draws: `x_csp` by chain, and how many steps diverged."""
     nutpie, from_pyfunc, _ = import_nutpie()
-    own_sp = posterior.pack(fit.weight_sdg, fit.confusion_sakv)
+    own_sp = pack(fit.drawn)
     n_own, n = own_sp.shape
     # Few draws tell little of many covariances: those of different parameters are shrunk.
     spread_pp = np.atleast_2d(np.cov(own_sp, rowvar=False)) * (n_own / (n_own + n))
     spread_pp[np.diag_indices(n)] = own_sp.var(axis=0) + 1e-9
     lower_pp, centre_p, done = np.linalg.cholesky(spread_pp), own_sp.mean(axis=0), [0]
 
-    def density(z_p: Floats) -> tuple[float, Floats]:
-        height, gradient_p = posterior.density(centre_p + lower_pp @ z_p)
+    def whitened(z_p: Floats) -> tuple[float, Floats]:
+        height, gradient_p = density(posterior, centre_p + lower_pp @ z_p)
         return height, lower_pp.T @ gradient_p
 
     def expand(z_p: Floats) -> dict[str, Floats]:
@@ -94,7 +96,7 @@ def sample(
         return {"z": z_p}
 
     model = from_pyfunc(
-        n, lambda: density, lambda *_: expand, [np.dtype(np.float64)], [(n,)], ["z"],
+        n, lambda: whitened, lambda *_: expand, [np.dtype(np.float64)], [(n,)], ["z"],
         make_initial_point_fn=lambda start: np.random.default_rng(start).standard_normal(n),
     )  # fmt: skip
     trace = nutpie.sample(
@@ -105,13 +107,6 @@ def sample(
         # nutpie takes an interrupt to mean "that will do"; whoever pressed the keys meant "stop".
         raise KeyboardInterrupt
     return centre_p + z_csp @ lower_pp.T, int(trace.sample_stats["diverging"].values.sum())
-
-
-def label_draws(posterior: Posterior, x_sp: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Yield every row's label probabilities in every draw, some rows at a time: `p_rsk`."""
-    log_dg, log_akv = posterior.unpack(x_sp)
-    for rows, log_zrs in posterior.state_draws(np.exp(log_dg), np.exp(log_akv)):
-        yield rows, np.moveaxis(softmax(log_zrs, axis=0), 0, -1) @ posterior.states.mix_zk
 
 
 def _mixing(fit: QuestionFit, x_csp: Floats, diverged: int) -> Iterator[Finding]:
@@ -135,7 +130,8 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
     """Compare mean p, its two entropies and its interval with those of the samples, over all items."""
     x_sp = x_csp.reshape(-1, x_csp.shape[-1])
     x_sp = x_sp[:: -(-len(x_sp) // MOST_DRAWS)]
-    own_sp = posterior.pack(fit.weight_sdg, fit.confusion_sakv)[:MOST_DRAWS]
+    own = Parameters(*(part[:MOST_DRAWS] for part in fit.drawn))
+    sampled = unpack(x_sp, fit.mode)
     patterns, tail = posterior.patterns, (1.0 - consensus.interval) / 2.0
     weight_r = np.bincount(patterns.row_i, weights=fit.ballot.count_i, minlength=patterns.n_rows)
     label_r = np.full(patterns.n_rows, fit.ballot.positive)
@@ -144,8 +140,10 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
     columns = []
     # Some rows at a time: both sets of draws are held.
     for rows in patterns.chunks(256):
-        some = replace(posterior, patterns=patterns.take(np.arange(rows.start, rows.stop)))
-        own_rsk, nuts_rsk = (np.concatenate([p_rsk for _, p_rsk in label_draws(some, x)]) for x in (own_sp, x_sp))
+        at_r = np.arange(rows.start, rows.stop)
+        own_rsk, nuts_rsk = (
+            posterior_draws(patterns, fit.states, drawn, at_r).swapaxes(0, 1) for drawn in (own, sampled)
+        )
         at = label_r[rows][:, None, None]
         own_rs, nuts_rs = (np.take_along_axis(p_rsk, at, axis=2)[..., 0] for p_rsk in (own_rsk, nuts_rsk))
         low_r, high_r = np.quantile(own_rs, [tail, 1.0 - tail], axis=1)

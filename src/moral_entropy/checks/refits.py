@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, logit
 
-from moral_entropy.checks.posterior import Posterior
+from moral_entropy.checks.posterior import density, posterior_of
 from moral_entropy.findings import Finding, level_of, without_warnings
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import NOTICEABLE, finding_of
 from moral_entropy.model.fit import refit
-from moral_entropy.model.search import CLOSE
+from moral_entropy.model.posterior import Parameters, Posterior, score
+from moral_entropy.model.search import CLOSE, pack, unpack
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import Floats
 
@@ -60,12 +61,12 @@ def check_ensemble(
 
 
 def _ensemble_of(fit: QuestionFit, members: int, seed: int, advance: Advance) -> list[Finding]:
-    posterior = Posterior.of(fit)
+    posterior = posterior_of(fit)
     weight_r = np.bincount(fit.patterns.row_i, fit.ballot.count_i, fit.patterns.n_rows)
     even_dg = np.tile(fit.states.size_g / fit.states.n_states, (len(fit.weight_dg), 1))
     right_kv = 0.6 * np.eye(fit.ballot.n_labels) + 0.4 / fit.ballot.n_labels
-    paper_p = posterior.pack(even_dg, np.broadcast_to(right_kv, posterior.beta_akv.shape))
-    height, p_rk = _mode_from(posterior, posterior.pack(fit.weight_dg, fit.confusion_akv))
+    paper_p = pack(Parameters(even_dg, np.broadcast_to(right_kv, fit.confusion_akv.shape)))
+    height, p_rk = _mode_from(posterior, pack(fit.mode))
     lower, several = [], []
     for member in range(members):
         start_p = paper_p + SPREAD * np.random.default_rng([seed, member]).standard_normal(len(paper_p))
@@ -91,12 +92,12 @@ def _mode_from(posterior: Posterior, start_p: Floats) -> tuple[float, Floats]:
     from scipy.optimize import minimize
 
     def negative(x_p: Floats) -> tuple[float, Floats]:
-        height, gradient_p = posterior.density(x_p)
+        height, gradient_p = density(posterior, x_p)
         return -height, -gradient_p
 
     optimum = minimize(negative, start_p, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-12})
-    at = (np.exp(logs) for logs in posterior.unpack(optimum.x))
-    return -float(optimum.fun), posterior.state_probabilities(*at) @ posterior.states.mix_zk
+    assert posterior.held is not None
+    return -float(optimum.fun), score(posterior.patterns, posterior.states, unpack(optimum.x, posterior.held))[0]
 
 
 def _other_answer(fit: QuestionFit, lower_m: Floats, changed_m: Floats) -> Iterator[Finding]:

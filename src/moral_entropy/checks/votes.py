@@ -34,6 +34,12 @@ LEFT_OUT = 0.05
 UNSUPPORTED, MANY_UNSUPPORTED = 0.001, 0.01
 """Shares of items whose consensus label nobody voted for: worth a word, and too many."""
 
+VOTED, ALMOST_NONE = 0.05, 0.005
+"""Share of the items with votes for a label from which it is missed, where no more than the other have it."""
+
+FEW_ITEMS, MANY_ITEMS = 30, 300
+"""Items of a label below which little is learnt about it, and items in all from which that is worth a word."""
+
 NAMED = 20
 """Annotators with a finding of their own at most, those surest of them."""
 
@@ -187,6 +193,7 @@ def check_identifiability(consensus: Consensus) -> list[Finding]:
     for fit in consensus.fits:
         if fit.patterns.weight_r.any():
             findings += [*_below_chance(consensus, fit), _unsupported(consensus, fit), _groups(consensus, fit)]
+            findings += [*_labels_lost(fit)]
     return findings
 
 
@@ -212,7 +219,7 @@ def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         ),
         remedy="Read some of their votes; correct a reversed scale in the data, or leave them out and audit again.",
     )  # fmt: skip
-    for a, name in zip(sure_a[:NAMED].tolist(), names, strict=False):
+    for a, name in zip(sure_a[: NAMED if fit.n_draws else 0].tolist(), names, strict=False):
         youden_s = youden(fit.confusion_sakv[:, a])
         low, high = (float(bound[0]) for bound in central_interval(youden_s[None], consensus.interval))
         text = (
@@ -261,6 +268,36 @@ def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
             "are worse than guessing; state a share you can defend (--prior-prevalence)."
         ),
     )  # fmt: skip
+
+
+def _labels_lost(fit: QuestionFit) -> Iterator[Finding]:
+    """Name labels that many items have votes for and hardly an item gets, and those too rare to learn about."""
+    ballot, weight_i = fit.ballot, np.where(fit.ballot.votes_i > 0, fit.ballot.count_i, 0.0)
+    total, counts_ik = float(weight_i.sum()), ballot.counts_ik
+    most_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
+    for k, label in enumerate(ballot.labels):
+        voted, first, given, expected = (
+            float(weight_i @ value_i)
+            for value_i in (counts_ik[:, k] > 0, most_ik[:, k], fit.label_i == k, fit.posterior_ik[:, k])
+        )
+        if voted >= VOTED * total and given <= ALMOST_NONE * total:
+            yield finding_of(
+                fit, "identifiability", "vanishing_label", given, subject=label, n=round(total),
+                level="doubt" if first > MANY_UNSUPPORTED * total else "note",
+                text=(
+                    f"{label!r} has votes on {voted:,.0f} of {total:,.0f} items and the most votes on {first:,.0f}; it "
+                    f"is the consensus on {given:,.0f}."
+                ),
+                meaning="Whoever counts labels sees next to none of it; its probability is in p.",
+                remedy="Use p rather than labels where it matters, and check items with votes for it by hand.",
+            )  # fmt: skip
+        elif voted and min(given, expected) < FEW_ITEMS and given < VOTED * total and total >= MANY_ITEMS:
+            yield finding_of(
+                fit, "identifiability", "rare_label", given, subject=label, n=round(total), level="note",
+                text=f"{label!r} has votes on {voted:,.0f} of {total:,.0f} items and is the consensus on {given:,.0f}.",
+                meaning="So few items hardly teach how annotators vote on them: how many there are is a guess.",
+                remedy=f"Check the items with votes for {label!r} by hand: moral-entropy spot-check.",
+            )  # fmt: skip
 
 
 def _groups(consensus: Consensus, fit: QuestionFit) -> Finding:

@@ -23,7 +23,8 @@ GROUPS = {
     },
     "Look closer": {
         "explain": "Explain an item's label: what each vote adds to its probability.",
-        "next": "List the items that one more vote would settle most, and whose vote that would be.",
+        "next": "Say how many more votes help, and list the items on which they put most labels right.",
+        "plan": "Plan a study from a pilot: items, votes, annotators and checks for intervals of plus or minus X.",
         "judges": "Score systems by their judges and known answers, then describe the judges, worst first.",
     },
     "Decide": {
@@ -72,7 +73,7 @@ GONE_FLAGS = {
 }
 """Options of 0.2's audit, with what to do instead, if anything."""
 
-PLACES = {"next": "next.next_items", "export": "report.export"}
+PLACES = {"next": "next.next_items", "plan": "next.plan", "export": "report.export"}
 """Module and function of commands whose module is not called as they are, or whose name Python has already."""
 
 COMPLETION = "_MORAL_ENTROPY_COMPLETE"

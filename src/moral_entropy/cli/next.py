@@ -1,32 +1,37 @@
-"""`moral-entropy next`: what to have annotated next, and by whom."""
+"""`moral-entropy next` and `plan`: how many more votes, on which items and by whom, and the size of a larger study."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from textwrap import wrap
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
 from typer import Option
 
-from moral_entropy.cli.flags import Force, Json, Run, names, refuse_existing
+from moral_entropy.cli.flags import Force, Json, Run, names, read_flag, refuse_existing
 from moral_entropy.errors import UsageError
+from moral_entropy.names import ALL
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.table import Table
 
     from moral_entropy.runs.run import Run as OpenRun
 
 Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
-Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a file instead.")]
-To = Annotated[
-    Literal["csv", "label-studio", "argilla", "prodigy"],
-    Option("--to", help="What the file is for: a spreadsheet, or an annotation tool that imports it."),
-]
+Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a file of tasks instead.")]
+Tool = Literal["csv", "xlsx", "label-studio", "argilla", "doccano", "prodigy"]
+To = Annotated[Tool, Option("--to", help="What the file is for: a spreadsheet, or an annotation tool.")]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
+Target = Annotated[
+    str | None,
+    Option("--target", metavar="SHARE", help="How many votes until so few labels are uncertain: 0.1, or wrong=0.05."),
+]
+Predictions = Annotated[bool, Option("--predictions", help="Show the label and p to whoever annotates.")]
 For = Annotated[
     Literal["votes", "people"],
-    Option("--for", help="votes: what one more vote would settle; people: labels to accept, and items to send."),
+    Option("--for", help="votes: items that need votes; people: labels to accept, and items to send."),
 ]
 Agreement = Annotated[
     float,
@@ -38,12 +43,10 @@ Annotators = Annotated[
         "--annotators", metavar="A,B,…", help="Who can be asked; all whose checked votes are not worse than others'."
     ),
 ]
+Within = Annotated[float, Option("--within", metavar="X", help="Half the width of the intervals.")]
+Price = Annotated[str, Option("--price", metavar="X,Y", help="Price of one vote, and of one check.")]
 
-
-LEGEND = (
-    "gain: what the vote is expected to tell, in nats (0.693 settles a coin toss);",
-    "average: the same of an average annotator; entropy, p and votes: as they are now",
-)
+WIDTH, BAR = 80, 30
 
 
 def next_items(
@@ -52,122 +55,179 @@ def next_items(
     out: Out = None,
     to: To = "csv",
     question: Question = None,
+    target: Target = None,
     annotators: Annotators = None,
+    predictions: Predictions = False,
     audience: For = "votes",
     agreement: Agreement = 0.95,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """List the items that one more vote would settle most, and whose vote that would be.
+    """Say how many more votes help, and list the items on which they put most labels right.
 
-    Items that lie between labels are only counted: votes would hardly help there. With --for people: which labels can
-    be accepted without a look, by the answers that are known, and which items people should label first.
+    Items with gold or a checked answer are never listed. With --for people: which labels can be accepted without a
+    look, by the answers that are known, and which items people should label first.
 
-    Example: moral-entropy next run/ -n 100 -o queue.csv
+    Example: moral-entropy next run/ --target 0.1 -n 100 -o queue.csv
     """
-    asked = names("--annotators", annotators)
+    voters = names("--annotators", annotators)
+    figure, share = _target(target)
     if out is None and to != "csv":
         msg = f"--to {to} writes a file. Name it with -o."
         raise UsageError(msg)
     if out is not None:
         refuse_existing(out, force=force)
-    if audience == "people":
-        from moral_entropy.cli.show_people import show_people
-
-        show_people(run, number, agreement, question=question, out=out, json=json)
-        return
-    from moral_entropy.planning import next_votes
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
-    queue = next_votes(opened, number, question=question, annotators=asked)
+    if audience == "people":
+        from moral_entropy.cli.show_people import show_people
+
+        show_people(opened, number, agreement, question=question, out=out, to=to, json=json)
+        return
+    from moral_entropy.cli.screen import print_json, print_parts
+    from moral_entropy.planning import forecast, next_votes, worse_than_the_team
+
+    queue = next_votes(opened, number, question=question, annotators=voters)
+    curve = forecast(opened, question=question, annotators=voters)
+    parts: list[str | Table] = [*_answer(curve, figure, share), *_not_asked(opened, voters)]
     if out is not None:
-        _write(opened, queue, out, to)
-    if json:
-        from moral_entropy.cli.screen import print_json
-        from moral_entropy.planning import count_ambiguous, worse_than_the_team
+        from moral_entropy.report.export import write_tasks
 
-        found = {"not_asked": worse_than_the_team(opened) if not asked else {}}
-        print_json(
-            "next", {"votes": queue.to_dicts(), "ambiguous": count_ambiguous(opened, question=question), **found}
-        )
-    elif out is None:
-        typer.echo("\n".join([*queue_lines(queue), *not_asked_lines(opened, asked), *left_out_lines(opened, question)]))
+        hint = write_tasks(opened, queue, out, to=to, predictions=predictions)
+        parts += ["", f"{out}: {queue.height:,} items to annotate", hint]
     else:
-        told = f"{out}: {queue.height:,} votes to ask for"
-        typer.echo("\n".join([told, *not_asked_lines(opened, asked), *left_out_lines(opened, question)]))
+        parts += ["", *_queue(queue)]
+    if json:
+        left_out = {} if voters else worse_than_the_team(opened)
+        print_json("next", {"items": queue.to_dicts(), "forecast": curve.to_dicts(), "not_asked": left_out})
+    else:
+        print_parts(parts)
 
 
-def not_asked_lines(run: OpenRun, asked: tuple[str, ...]) -> list[str]:
+def _target(text: str | None) -> tuple[str, float | None]:
+    """Read a target: a figure, and the share that it shall fall to."""
+    if text is None:
+        return "uncertain", None
+    figure, _, number = text.rpartition("=")
+    share = read_flag("--target", number, float)
+    if figure not in ("", "uncertain", "wrong") or not 0.0 <= share < 1.0:
+        msg = f"--target is {text!r}; write a share of labels such as 0.1, uncertain=0.1 or wrong=0.05."
+        raise UsageError(msg)
+    return figure or "uncertain", share
+
+
+def _answer(forecast: pl.DataFrame, figure: str, share: float | None) -> Iterator[str | Table]:
+    """Say how many votes help, with a curve of what each round of them does."""
+    from moral_entropy.cli.screen import plain_table, printable
+    from moral_entropy.planning import last_useful, votes_to_reach
+
+    curve = forecast.filter(question=ALL)
+    items, now, end = round(curve["items"][0]), curve.row(0, named=True), last_useful(curve)
+    yield fill(
+        f"{now['uncertain'] * items:,.0f} of {items:,} labels are uncertain ({now['uncertain']:.0%}), and about "
+        f"{now['wrong']:.0%} are wrong if errors are independent. One more vote per round on every item that is open "
+        "and still uncertain:",
+        WIDTH,
+    )
+    curve = curve.unique("votes", keep="first", maintain_order=True)
+    n_rounds = max(end, 3) if end < curve.height - 1 else end
+    rows = [
+        (f"{row['votes']:,.0f}", f"{row['uncertain']:.1%}", f"{row['wrong']:.1%}", "█" * round(BAR * row["uncertain"]))
+        for row in curve.head(n_rounds + 1).iter_rows(named=True)
+    ]
+    yield plain_table(("more votes", "uncertain", "wrong", ""), rows)
+    useful = curve.row(end, named=True)
+    if curve.height == 1:
+        yield "No open item is uncertain: further votes are not needed."
+    elif end < curve.height - 1:
+        yield fill(
+            f"After about {useful['votes']:,.0f} more votes, 100 further ones put less than one label right: "
+            f"{useful['uncertain']:.0%} of the labels stay uncertain; ship their probabilities.",
+            WIDTH,
+        )
+    if share is not None:
+        votes, last = votes_to_reach(curve, figure, share), curve.row(-1, named=True)
+        reach = f": about {votes or 0.0:,.0f} more votes."
+        if votes is None:
+            reach = f", votes are not enough: after about {last['votes']:,.0f} more, {last[figure]:.1%} still are."
+        yield fill(f"To have {share:.1%} of the labels {figure}{reach}", WIDTH)
+    single = forecast.filter(round=0).filter(forecast.filter(round=0)["question"] != ALL)
+    if single.height > 1:
+        by_question = ", ".join(
+            f"{printable(row['question'], 20)} {row['uncertain']:.0%}" for row in single.iter_rows(named=True)
+        )
+        yield fill(f"Uncertain now, by question: {by_question}.", WIDTH)
+
+
+def _not_asked(run: OpenRun, voters: tuple[str, ...]) -> list[str]:
     """Name the annotators who are not asked, as checked labels have shown them to be worse than the others."""
     from moral_entropy.findings import listed
     from moral_entropy.planning import worse_than_the_team
 
-    bad = {} if asked else worse_than_the_team(run)
+    bad = {} if voters else worse_than_the_team(run)
     if not bad:
         return []
     everyone = next(iter(bad.values()))["all"]
-    who = listed([f"{name} ({one['wrong']:.0%} of {one['checked']:,})" for name, one in bad.items()])
-    told = (
-        f"not asked, as more of their votes on checked items are wrong than of all annotators' ({everyone:.0%}): "
-        f"{who}. --annotators asks whom you name"
+    people = listed([f"{name} ({rate['wrong']:.0%} of {rate['checked']:,})" for name, rate in bad.items()])
+    text = (
+        f"Not asked, as more of their votes on checked items are wrong than of all annotators' ({everyone:.0%}): "
+        f"{people}. --annotators asks whom you name."
     )
-    return ["", *wrap(told, 80, break_on_hyphens=False)]
+    return [fill(text, WIDTH, break_on_hyphens=False)]
 
 
-def _write(run: OpenRun, queue: pl.DataFrame, out: Path, to: To) -> None:
-    if to != "csv":
-        from moral_entropy.report.export import export_queue
+def _queue(queue: pl.DataFrame) -> Iterator[str | Table]:
+    """Return the items as a table."""
+    from moral_entropy.cli.screen import plain_table, printable
 
-        export_queue(run, queue, out, to=to)
+    if queue.is_empty():
+        yield "No item is open that further votes would put right."
         return
-    from moral_entropy.files import whole_file, without_formulas
-
-    with whole_file(out) as partial:
-        without_formulas(queue).write_csv(partial)
-
-
-def left_out_lines(run: OpenRun, question: str | None) -> list[str]:
-    """Say how many items are left out as ambiguous; nothing under the paper's model, which knows of none."""
-    from moral_entropy.model.entropy import TOO_FEW_TO_TELL
-    from moral_entropy.planning import count_ambiguous
-
-    if run.model == "paper":
-        return []
-    n = count_ambiguous(run, question=question)
-    if not n:
-        return []
-    look, what = ("items look", "their probabilities") if n != 1 else ("item looks", "its probability")
-    told = f"{n:,} {look} ambiguous, and votes would hardly help: ship {what}"
-    return ["", told, *wrap(TOO_FEW_TO_TELL, 80)]
-
-
-def queue_lines(queue: pl.DataFrame) -> list[str]:
-    """Return the queue as lines of text, columns as wide as they need to be."""
-    from moral_entropy.cli.screen import printable
-
-    heads = ("rank", "gain", "average", "entropy", "p", "votes", "question", "item", "ask")
     rows = [
-        (
-            f"{row['rank']}",
-            f"{row['expected_gain']:.3f}",
-            f"{row['average_gain']:.3f}",
-            f"{row['entropy']:.3f}",
-            f"{row['p']:.2f}",
-            f"{row['n_votes']}",
-            printable(row["question"], 20),
-            printable(str(row["item"]), 40),
-            printable(str(row["annotator"] or "(someone new)"), 30),
-        )
+        (f"{row['rank']}", printable(str(row["item"]), 30), printable(row["annotator"] or "(someone new)", 20),
+         f"{row['labels_right']:.3f}", printable(row["reason"], 60))
         for row in queue.iter_rows(named=True)
-    ]
-    wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    # Figures to the right, names to the left.
-    lines = [
-        "  ".join(
-            cell.rjust(size) if n < 6 else cell.ljust(size)
-            for n, (cell, size) in enumerate(zip(row, wide, strict=True))
-        )
-        for row in [heads, *rows]
-    ]
-    return [*(line.rstrip() for line in lines), *LEGEND]
+    ]  # fmt: skip
+    yield plain_table(("rank", "item", "ask", "right", "now"), rows)
+    yield "right: labels that one more vote is expected to put right"
+
+
+def plan(run: Run, within: Within = 0.03, price: Price = "1", json: Json = False) -> None:
+    """Plan a study from a pilot: items, votes, annotators and checks for intervals of plus or minus X.
+
+    The intervals are those of every label's share (its share among the labels, plus the mean difference on the checked
+    ones) and of the share of wrong labels.
+
+    Example: moral-entropy plan pilot/ --within 0.03 --price 0.10,0.50
+    """
+    prices = read_flag("--price", price, tuple[float, ...])
+    if len(prices) not in (1, 2):
+        msg = f"--price is {price!r}; write the price of a vote, or those of a vote and of a check: 0.10,0.50."
+        raise UsageError(msg)
+    from moral_entropy.cli.screen import plain_table, print_json, print_parts
+    from moral_entropy.planning import plan as plan_study
+    from moral_entropy.runs.run import read_run
+
+    opened = read_run(run)
+    sizes = plan_study(opened, within, price=prices[0], check_price=prices[-1])
+    if json:
+        print_json("plan", {"plans": sizes.to_dicts()})
+        return
+    best = sizes.row(0, named=True)
+    rows = [
+        (f"{row['votes_per_item']}", f"{row['items']:,}", f"{row['votes']:,}", f"{row['annotators']:,}",
+         f"{row['checks']:,}", f"{row['wrong']:.1%}", f"{row['cost']:,.2f}")
+        for row in sizes.sort("votes_per_item").iter_rows(named=True)
+    ]  # fmt: skip
+    answer = (
+        f"Label {best['items']:,} items with {best['votes_per_item']} vote{'s' * (best['votes_per_item'] > 1)} each, "
+        f"and check {best['checks']:,} of them, drawn at random: {opened.interval:.0%} intervals of ±{within:g} for "
+        f"every label's share and for the share of wrong labels, at {best['cost']:,.2f}. Annotators: "
+        f"{best['votes_per_item']} to {best['annotators']:,}, so that each gives 50 votes or more."
+    )
+    heads = ("votes per item", "items", "votes", "annotators", "checks", "wrong", "cost")
+    print_parts([fill(answer, WIDTH), "", plain_table(heads, rows, 0), WRONG])
+
+
+WRONG = "wrong: expected share of wrong labels of the worst question, if errors are independent"

@@ -20,12 +20,19 @@ Figures = Annotated[
 Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Formats of the figures: png,svg,pdf.")]
 Card = Annotated[bool, Option("--card", help="Write a dataset card and Croissant into the run folder.")]
 
-Layout = Literal["hf", "csv", "jsonl", "lewidi", "label-studio", "argilla", "prodigy"]
-To = Annotated[Layout, Option("--to", help="The layout.")]
-Target = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, and lewidi, a folder.")]
+Layout = Literal[
+    "wide", "csv", "xlsx", "jsonl", "parquet", "hf", "release", "lewidi", "label-studio", "argilla", "prodigy"
+]
+To = Annotated[Layout, Option("--to", help="The layout; wide is a sheet with one row per item.")]
+Target = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, release, lewidi a folder.")]
+Names = Annotated[bool, Option("--names", help="Write annotators' names as they are, and not pseudonyms.")]
+About = Annotated[
+    list[str],
+    Option("--about", metavar="NAME=TEXT", help="For the card: name, licence, language or url; repeatable."),
+]
 Group = Annotated[
     str | None,
-    Option("--group", metavar="COLUMN", help="Add soft labels per group of annotators; for hf, csv, jsonl and lewidi."),
+    Option("--group", metavar="COLUMN", help="Add soft labels per group of annotators, where the layout has a place."),
 ]
 
 
@@ -55,22 +62,35 @@ def report(
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
-    written = [write_report(opened, out, items=items, force=force)]
+    files = [write_report(opened, out, items=items, force=force)]
     if figures is not None:
-        written += [*write_figures(opened, figures, formats=kinds), *write_paper(opened, figures)]
+        files += [*write_figures(opened, figures, formats=kinds), *write_paper(opened, figures)]
     if card:
-        written += write_card(opened)
-    for file in written:
+        files += write_card(opened)
+    for file in files:
         typer.echo(file)
 
 
-def export(run: Run, to: To, out: Target, force: Force = False, group: Group = None) -> None:
+def export(
+    run: Run,
+    to: To,
+    out: Target,
+    force: Force = False,
+    group: Group = None,
+    names: Names = False,
+    about: About = [],  # noqa: B006
+) -> None:
     """Write the items of a run with votes, probabilities and soft labels, for other programs.
 
-    An audit of what is written has the same votes. For annotation tools p goes along as predictions.
+    An audit of what is written has the same votes, by annotators with pseudonyms. release is a folder to publish: raw
+    votes, labels, card, Croissant and checksums; the key to the pseudonyms is written beside it.
 
-    Example: moral-entropy export run/ --to hf -o dataset/
+    Example: moral-entropy export run/ --to release -o dataset/ --about licence=cc-by-4.0 --about language=en
     """
+    facts = dict(pair.split("=", 1) for pair in about if "=" in pair)
+    if unknown := [pair for pair in about if pair.partition("=")[0] not in ("name", "licence", "language", "url")]:
+        msg = f"--about {unknown[0]!r} is not about the data. Write name=…, licence=…, language=… or url=…."
+        raise UsageError(msg)
     # Late, so that --help answers at once.
     from shlex import join
 
@@ -78,7 +98,9 @@ def export(run: Run, to: To, out: Target, force: Force = False, group: Group = N
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
-    for file in export_run(opened, out, to=to, force=force, group=group):
+    for file in export_run(opened, out, to=to, force=force, group=group, names=names, about=facts):
         typer.echo(file)
-    if flags := reading_flags(opened):
+    if to == "release" and not names:
+        typer.echo("keep the key to yourself: it says who is who")
+    if to != "wide" and (flags := reading_flags(opened)):
         typer.echo(f"to audit it again: {join(['moral-entropy', 'audit', out, *flags, '-o', 'again/'])}")

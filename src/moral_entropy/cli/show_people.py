@@ -8,14 +8,17 @@ from textwrap import fill
 import polars as pl
 
 from moral_entropy.cli.screen import plain_table, print_json, print_parts, printable
-from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.judges.people import escalate, sentence_of
+from moral_entropy.report.export import write_tasks
+from moral_entropy.runs.run import Run
 
 RISK = 0.1
 WIDTH = 80
 
 
-def show_people(run: str, number: int, agreement: float, *, question: str | None, out: Path | None, json: bool) -> None:
+def show_people(
+    run: Run, number: int, agreement: float, *, question: str | None, out: Path | None, to: str, json: bool
+) -> None:
     """Print what can be accepted and the items to send, or write these to a file."""
     parts = escalate(run, agreement=agreement, risk=RISK, question=question)
     queue = pl.concat([part["queue"] for part in parts]).sort("expected_gain", descending=True, maintain_order=True)
@@ -23,8 +26,10 @@ def show_people(run: str, number: int, agreement: float, *, question: str | None
     sentences = [sentence_of(part, agreement, RISK) for part in parts]
     lines = [fill(text, WIDTH, subsequent_indent="  ") for text in sentences]
     if out is not None:
-        with whole_file(out) as partial:
-            without_formulas(queue).write_csv(partial)
+        tasks = queue.group_by("item", maintain_order=True).agg(
+            pl.col("rank").first(), questions=pl.col("question").str.join(", ")
+        )
+        write_tasks(run, tasks, out, to=to)
     if json:
         print_json("next", {"sentences": sentences, "queue": queue.to_dicts()})
         return

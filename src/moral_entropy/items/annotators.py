@@ -18,7 +18,7 @@ from moral_entropy.model.consensus import (
     FEW_VOTES,
     Consensus,
     QuestionFit,
-    cleared_by_gold,
+    below_chance,
     surely_below_chance,
     youden,
 )
@@ -80,14 +80,12 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
     weight_a = ballot.votes_a / max(ballot.votes_a.sum(), 1)
     value_fa = _figures(fit.confusion_akv[None], ballot.positive, weight_a)[:, 0]
     low_fa, high_fa = np.full_like(value_fa, np.nan), np.full_like(value_fa, np.nan)
-    below_a = np.full(n_annotators, np.nan)
     team_s = _team_yes(fit.confusion_sakv, ballot.positive, weight_a) if fit.n_draws else np.empty(0)
     for start in range(0, n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
         draws_fsa = _figures(fit.confusion_sakv[:, chunk], ballot.positive, weight_a, team_s)
         for f, draws_sa in enumerate(draws_fsa):
             low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
-        below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)
     # Of many labels and few votes most draws have lower rates than the mode.
     low_fa, high_fa = np.minimum(low_fa, value_fa), np.maximum(high_fa, value_fa)
     columns = {
@@ -95,7 +93,7 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
         for f, name in enumerate(FIGURES)
         for bound, own_fa in (("", value_fa), ("_low", low_fa), ("_high", high_fa))
     }
-    columns["below_chance"] = np.where(cleared_by_gold(fit), 0.0, below_a)
+    columns["below_chance"] = below_chance(fit)
     return pl.DataFrame(columns).with_columns(role=_roles(np.asarray(ballot.votes_a), columns))
 
 

@@ -238,7 +238,7 @@ def _aggregate(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> tupl
         return truth_ik, np.zeros((0, *truth_ik.shape))
     with without_warnings():
         long = votes.select("item", pl.col("annotator").cast(pl.String), "label")
-        consensus = fit(read_votes(long, keep_case=True, on_repeat="count"), draws=DRAWS)
+        consensus = fit(read_votes(long, keep_case=True, on_repeat="count"), draws=DRAWS, model="paper")
     [fitted] = consensus.fits
     at_f = positions(consensus.votes.items.gather(fitted.ballot.item_i), items.to_list(), default=0)
     place_k = np.array([labels.index(label) for label in fitted.ballot.labels])

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from moral_entropy.findings import Finding
 from moral_entropy.model.copies import Copies
@@ -93,6 +94,9 @@ class QuestionFit:
     low_i, high_i
         Central interval of p over the draws: of the positive label of two, else of the published one; NaN without
         draws.
+    below_a
+        Posterior probability that an annotator's Youden index is below 0, at most a half where a search that begins
+        with that annotator's answers ends elsewhere; NaN without draws.
     epistemic_i
         What the draws disagree about: entropy of their mean minus their mean entropy, in nats. NaN without draws.
     interior_i, ambiguity_i
@@ -109,6 +113,7 @@ class QuestionFit:
     drawn: Parameters
     pseudo: Parameters
     log_density_s: Floats
+    below_a: Floats
     search: Search
     curvature: Curvature
     second_mode: SecondMode | None
@@ -289,26 +294,25 @@ def youden(confusion_akv: Floats) -> Floats:
 
 
 def below_chance(fit: QuestionFit) -> Floats:
-    """Return every annotator's posterior probability of a Youden index below 0; NaN without draws: `below_a`."""
-    below_a = np.full(fit.ballot.n_annotators, np.nan)
-    for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
-        some = slice(start, start + ANNOTATORS_AT_ONCE)
-        below_a[some] = (youden(fit.confusion_sakv[:, some]) < 0).mean(axis=0)
-    return np.where(cleared_by_gold(fit), 0.0, below_a)
+    """Return every annotator's probability of a Youden index below 0: by gold where there is enough, else by the fit.
 
-
-def cleared_by_gold(fit: QuestionFit) -> NDArray[np.bool_]:
-    """Tell which annotators give known answers more often than a guess would, by two standard errors.
-
-    Known answers overrule the consensus: where most annotators are wrong, it takes the right ones for the wrong ones.
+    NaN without gold and draws: `below_a`.
     """
-    ballot = fit.ballot
-    gold_v = np.repeat(ballot.gold_i, ballot.votes_i)
-    annotator_v, label_v = np.divmod(ballot.code_v[gold_v >= 0], ballot.n_labels)
-    n_a = np.bincount(annotator_v, minlength=ballot.n_annotators)
-    right_a = np.bincount(annotator_v, label_v == gold_v[gold_v >= 0], ballot.n_annotators)
-    chance = 1.0 / ballot.n_labels
-    return np.asarray(right_a - chance * n_a > 2.0 * np.sqrt(n_a * chance * (1.0 - chance)))
+    ballot, below_a = fit.ballot, fit.below_a.copy()
+    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
+    known_v = np.flatnonzero(ballot.gold_i[item_v] != UNKNOWN)
+    if not len(known_v):
+        return below_a
+    count_akv = np.zeros_like(fit.confusion_akv)
+    annotator_v, label_v = np.divmod(ballot.code_v[known_v], ballot.n_labels)
+    np.add.at(count_akv, (annotator_v, ballot.gold_i[item_v[known_v]], label_v), ballot.count_i[item_v[known_v]])
+    enough_a = count_akv.sum(axis=(1, 2)) >= FEW_VOTES
+    # Beta(1 + right, K - 1 + wrong) for each label's rate; their mean is about normal.
+    total_ak = count_akv.sum(axis=-1) + ballot.n_labels
+    rate_ak = (np.diagonal(count_akv, axis1=1, axis2=2) + 1.0) / total_ak
+    spread_a = np.sqrt((rate_ak * (1.0 - rate_ak) / (total_ak + 1.0)).sum(axis=1))
+    by_gold_a = ndtr((1.0 - rate_ak.sum(axis=1)) / spread_a)
+    return np.where(enough_a, by_gold_a, below_a)
 
 
 def surely_below_chance(below_a: Floats, votes_a: Ints) -> NDArray[np.bool_]:

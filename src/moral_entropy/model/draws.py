@@ -137,8 +137,8 @@ def _by_annotator(posterior: Posterior, at: Parameters, counts: Counts) -> tuple
     """Factor the curvature block by block: the weights of a domain, the rows of an annotator, or single rows."""
     n_annotators, n_own, n_weights = len(at.confusion_akv), posterior.n_own, posterior.n_weights
     if n_own > ANNOTATOR_BLOCK or n_annotators * n_own**2 > BLOCK_NUMBERS:
-        weights, _ = posterior.complete_blocks(at, counts)
-        roots = None
+        # Without the rows': blocks of 300 labels would take gigabytes.
+        weights, roots = posterior.weight_blocks(at, counts), None
     else:
         weights, own_app = posterior.own_information(at, counts)
         roots = _inverse_roots(own_app)

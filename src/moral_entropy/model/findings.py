@@ -180,7 +180,7 @@ def _information_left(fit: QuestionFit) -> Finding:
 def _fewer_draws(consensus: Consensus, fit: QuestionFit) -> Finding:
     return finding_of(
         fit, "fit", "fewer_draws", fit.n_draws,
-        text=f"{fit.n_draws:,} draws were made, not {consensus.options.draws:,}, to take no more than 1 GB of memory.",
+        text=f"{fit.n_draws:,} draws were made, not {consensus.options.draws:,}, to save memory.",
         meaning="Intervals are a little rougher, figures are not.",
     )  # fmt: skip
 

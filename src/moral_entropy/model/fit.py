@@ -10,14 +10,30 @@ import numpy as np
 from scipy.special import entr
 
 from moral_entropy.errors import FitError
-from moral_entropy.model.consensus import Consensus, QuestionFit, Search
+from moral_entropy.model.consensus import (
+    ANNOTATORS_AT_ONCE,
+    Consensus,
+    QuestionFit,
+    Search,
+    surely_below_chance,
+    youden,
+)
 from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged, seen_by_merged
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
-from moral_entropy.model.search import Optimum, SecondMode, find_mode, maximise
+from moral_entropy.model.search import (
+    ROUGH,
+    SAMPLE_PASSES,
+    SAMPLE_VOTES,
+    Optimum,
+    SecondMode,
+    answers_start,
+    find_mode,
+    maximise,
+)
 from moral_entropy.model.states import States, between_labels
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import FitOptions
@@ -40,9 +56,9 @@ share's: of 5,000 simulated annotators with 3 votes each the model knows little.
 MOST_RATES = 1 << 24
 """Most error rates (annotators × labels × labels) of one fit; a search holds some twenty arrays of this size."""
 
-DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS = 1 << 27, 1 << 28, 100
-"""Most numbers in the draws of one fit and of all fits together: one and two gigabytes; below so many draws none are
-made, in words."""
+DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS, MOST_NUMBERS = 1 << 24, 1 << 28, 100, 1 << 27
+"""Most numbers in the draws of one fit and of all fits together, 128 megabytes and two gigabytes; draws at least, as
+long as they have no more numbers than the last: one gigabyte."""
 
 ItemPrior = tuple[Floats, Floats | float]
 """Label probabilities of items from elsewhere, `t_ik`, and the votes that they are worth, for all or item by item."""
@@ -180,8 +196,28 @@ def fit_parameters(
     return {
         "states": posterior.states, "mode": optimum.at, "drawn": drawn, "log_density_s": log_density_s,
         "pseudo": posterior.pseudo_counts(optimum.counts), "search": search, "curvature": curvature,
-        "second_mode": second,
+        "second_mode": second, "below_a": below_guessing(posterior, drawn, ballot.votes_a),
     }  # fmt: skip
+
+
+def below_guessing(posterior: Posterior, drawn: Parameters, votes_a: Ints) -> Floats:
+    """Return every annotator's probability of a Youden index below 0, under two modes in the default model.
+
+    Where it is nearly 1, a second search begins with these annotators' answers. If it ends where they do better than
+    guessing, and those who then do worse gave no more votes, the votes cannot tell who is wrong: it is a half.
+    """
+    below_a = np.full(len(votes_a), np.nan)
+    for start in range(0, len(votes_a) if len(drawn.weight_dg) else 0, ANNOTATORS_AT_ONCE):
+        chunk = slice(start, start + ANNOTATORS_AT_ONCE)
+        below_a[chunk] = (youden(drawn.confusion_akv[:, chunk]) < 0).mean(axis=0)
+    sure_a = np.flatnonzero(surely_below_chance(below_a, votes_a))
+    if len(sure_a) and posterior.common:
+        sample = posterior.sample(SAMPLE_VOTES)
+        second = maximise(sample, answers_start(sample, sure_a), tolerance=ROUGH, max_passes=SAMPLE_PASSES)
+        above_a = youden(second.at.confusion_akv) >= 0.0
+        if votes_a[~above_a].sum() <= votes_a[sure_a].sum():
+            below_a[sure_a[above_a[sure_a]]] = 0.5
+    return below_a
 
 
 def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, options: FitOptions) -> Posterior:
@@ -270,7 +306,7 @@ def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optim
     return optimum._replace(passes=options.steps, converged=optimum.steepness < RATE)
 
 
-def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Parameters]:
+def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Any]:
     """Give annotators who were counted with others confusion rows of their own; the draws vary as those who stand."""
     mode, drawn, pseudo, merged = fitted["mode"], fitted["drawn"], fitted["pseudo"], copies.merged
     first = np.concatenate([np.full(len(group) - 1, group[0]) for group in copies.groups])
@@ -280,7 +316,10 @@ def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict
     if len(drawn_sakv):
         moved_sakv = drawn_sakv[:, first] * (rows_akv / mode.confusion_akv[first])
         drawn_sakv[:, merged] = moved_sakv / moved_sakv.sum(axis=-1, keepdims=True)
-    return {"mode": Parameters(mode.weight_dg, mode_akv), "drawn": Parameters(drawn.weight_dg, drawn_sakv)}
+    below_a = fitted["below_a"].copy()
+    below_a[merged] = below_a[first]
+    with_rows = {"mode": Parameters(mode.weight_dg, mode_akv), "drawn": Parameters(drawn.weight_dg, drawn_sakv)}
+    return with_rows | {"below_a": below_a}
 
 
 def read_off(
@@ -397,7 +436,8 @@ def affordable_draws(ballot: Ballot, n_draws: int, n_fits: int = 1) -> int:
     if n_rates > MOST_RATES:
         msg = f"{size}; {MOST_RATES:,} are as many as can be fitted. Instead merge rare labels."
         raise FitError(msg)
-    most = min(DRAWN_NUMBERS, ALL_DRAWN_NUMBERS // n_fits) // n_rates
+    room = min(MOST_NUMBERS, ALL_DRAWN_NUMBERS // n_fits) // n_rates
+    most = max(min(DRAWN_NUMBERS // n_rates, room), min(LEAST_DRAWS, room))
     if n_draws > most < LEAST_DRAWS:
         gigabytes = 8e-9 * n_rates * n_draws
         msg = (

@@ -225,6 +225,8 @@ class Posterior:
         At most this many threads; all cores by default.
     spread
         Where the votes are spread over machines: adds up a function over all of them. `patterns` is then a sample.
+    held
+        Pseudo-counts that do not follow the counts: those at a mode, around which is sampled.
     """
 
     patterns: Patterns
@@ -235,6 +237,7 @@ class Posterior:
     common_kv: Floats | float = 0.0
     threads: int | None = None
     spread: Spread | None = None
+    held: Parameters | None = None
 
     def add_up(self, function: Callable[..., Any], *more: Any) -> Any:
         """Apply a function of patterns and states to all votes: here, or where they are."""
@@ -276,6 +279,8 @@ class Posterior:
 
     def pseudo_counts(self, counts: Counts) -> Parameters:
         """Return the pseudo-counts of weights and rows: those given, and towards what domains and annotators share."""
+        if self.held is not None:
+            return self.held
         weight_g = counts.items_dg.sum(axis=0) + self.pseudo_g
         one_domain = self.patterns.n_domains == 1
         pseudo_dg = self.pseudo_g[None] if one_domain else DOMAIN_STRENGTH * weight_g[None] / weight_g.sum()
@@ -335,10 +340,12 @@ class Posterior:
 
     def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
         """Compute the information of weights and of each confusion row with all labels known."""
-        totals = self.completed(counts)
-        return _multinomial(totals.weight_dg.sum(axis=-1), at.weight_dg), _multinomial(
-            totals.confusion_akv.sum(axis=-1), at.confusion_akv
-        )
+        votes_ak = self.completed(counts).confusion_akv.sum(axis=-1)
+        return self.weight_blocks(at, counts), _multinomial(votes_ak, at.confusion_akv)
+
+    def weight_blocks(self, at: Parameters, counts: Counts) -> Floats:
+        """Compute the information of the weights alone with all labels known."""
+        return _multinomial(self.completed(counts).weight_dg.sum(axis=-1), at.weight_dg)
 
     def unknown_label(self, at: Parameters, counts: Counts) -> Floats:
         """Compute, per annotator, the covariance of the score given states: for which label a vote was is unknown."""

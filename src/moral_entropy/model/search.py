@@ -17,7 +17,7 @@ from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import FLOOR, Counts, Parameters, Posterior, score, shares_of
 from moral_entropy.model.threads import one_blas_thread
 from moral_entropy.ties import highest
-from moral_entropy.votes.table import UNKNOWN, Floats
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 Watch = Callable[[float], None]
 
@@ -81,14 +81,16 @@ class SecondMode(NamedTuple):
 
 
 def pack(at: Parameters) -> Floats:
-    """Return the log-ratio coordinates of some parameters.
+    """Return the log-ratio coordinates of some parameters; leading axes (draws) are kept.
 
     Examples
     --------
     >>> pack(Parameters(np.array([[0.5, 0.5]]), np.array([[[0.8, 0.2], [0.2, 0.8]]]))).round(3)
     array([ 0.   , -1.386,  1.386])
     """
-    return np.concatenate([(np.log(part[..., 1:]) - np.log(part[..., :1])).ravel() for part in at])
+    lead = at.confusion_akv.shape[:-3]
+    parts = ((np.log(part[..., 1:]) - np.log(part[..., :1])).reshape(*lead, -1) for part in at)
+    return np.concatenate(list(parts), axis=-1)
 
 
 def unpack(x_p: Floats, like: Parameters) -> Parameters:
@@ -348,6 +350,18 @@ def _paper_rows(patterns: Patterns) -> Floats:
     return np.tile(confusion_kv, (patterns.n_annotators, 1, 1))
 
 
+def answers_start(posterior: Posterior, annotators: Ints) -> Parameters:
+    """Return a start at which these annotators are right wherever they voted, and all others where most are."""
+    patterns, p_rk = posterior.patterns, vote_shares(posterior.patterns, 0.5)
+    voter_v, label_v = np.divmod(patterns.code_v, patterns.n_labels)
+    row_v, named_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r)), np.isin(voter_v, annotators)
+    answers_rk = np.zeros_like(p_rk)
+    np.add.at(answers_rk, (row_v[named_v], label_v[named_v]), 1.0)
+    answered_r = answers_rk.any(axis=1)
+    p_rk[answered_r] = shares_of(answers_rk[answered_r])
+    return Parameters(share_start(posterior).weight_dg, shares_of(_votes_given(patterns, p_rk) + FLAT))
+
+
 def vote_shares(patterns: Patterns, pseudo_votes: float) -> Floats:
     """Compute each row's share of votes by label, after adding some of a vote to every label."""
     counts_rk: Floats = patterns.counts_rk + np.float64(pseudo_votes)
@@ -359,7 +373,15 @@ def vote_shares(patterns: Patterns, pseudo_votes: float) -> Floats:
 
 def start_from(posterior: Posterior, p_rk: Floats) -> Parameters:
     """Take one M-step from label probabilities, the only states being labels."""
-    patterns, n_labels = posterior.patterns, posterior.patterns.n_labels
+    patterns = posterior.patterns
+    weight_k = patterns.weight_r @ p_rk + posterior.pseudo_g + FLAT
+    rows_akv = posterior.pseudo_akv + _votes_given(patterns, p_rk) + FLAT
+    return Parameters(np.tile(shares_of(weight_k), (patterns.n_domains, 1)), shares_of(rows_akv))
+
+
+def _votes_given(patterns: Patterns, p_rk: Floats) -> Floats:
+    """Count votes by annotator, label and vote, given label probabilities: `votes_akv`."""
+    n_labels = patterns.n_labels
     votes_ck = np.zeros((patterns.n_annotators * n_labels, n_labels))
     for rows in patterns.chunks(65_536):
         start_r = patterns.start_r[rows.start : rows.stop + 1]
@@ -367,7 +389,4 @@ def start_from(posterior: Posterior, p_rk: Floats) -> Parameters:
         for k in range(n_labels):
             weight_v = np.repeat(patterns.weight_r[rows] * p_rk[rows, k], votes_r)
             votes_ck[:, k] += np.bincount(code_v, weights=weight_v, minlength=len(votes_ck))
-    votes_akv = votes_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
-    weight_k = patterns.weight_r @ p_rk + posterior.pseudo_g + FLAT
-    rows_akv = posterior.pseudo_akv + votes_akv + FLAT
-    return Parameters(np.tile(shares_of(weight_k), (patterns.n_domains, 1)), shares_of(rows_akv))
+    return votes_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)

@@ -1,13 +1,14 @@
-"""Run folder → a dataset card: how the labels were made, how sure they are, what rules would have done.
+"""Run → a card for readers of the data: what it holds, how the labels were made, how sure they are, how to load it.
 
-Markdown with YAML on top, as model and data hubs read it, and the same facts as Croissant (JSON-LD for data sets).
-Names from the data are escaped, since hubs render Markdown.
+Markdown with YAML on top, as model and data hubs read it, and the same facts as Croissant (JSON-LD for data sets), with
+a field for every column of every file. Names from the data are escaped, since hubs render Markdown; sentences that name
+an annotator who is hidden are left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,21 @@ from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
-from moral_entropy.report.words import RATES, label_notes, order_notes, shown_title, votes_in_words
+from moral_entropy.report.words import order_notes, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
 from moral_entropy.runs.run import Run, as_run, cautions, model_notes
-from moral_entropy.verdict.headlines import headlines, with_interval
 from moral_entropy.verdict.rates import ends_in_percent, pooled_rate
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
-SHOWN_RATES = ("fpr", "fnr", "fdr")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+LONGEST = 200
+"""Letters of a text in the example row."""
+
+Files = Mapping[str, Path]
+"""Data files by their name relative to the card; the first has the items."""
+
+About = Mapping[str, str]
+"""What the publisher says of the data: name, licence, language, url."""
 
 
 def write_card(run: Run | str | Path) -> list[Path]:
@@ -39,84 +46,151 @@ def write_card(run: Run | str | Path) -> list[Path]:
     return [card, croissant]
 
 
-def dataset_card(run: Run, *, data_file: str | None = None) -> str:
-    """Return the card of a run.
+def dataset_card(
+    run: Run, files: Files | None = None, *, about: About | None = None, notes: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """Return the card of a data set.
 
     Parameters
     ----------
     run
         The run.
-    data_file
-        Where the rows lie, relative to the card; named in the YAML for `datasets.load_dataset`.
+    files
+        The data files; the items of the run folder if not given.
+    about
+        What the publisher says of the data: name, licence, language, url.
+    notes
+        Further limits to state.
+    hidden
+        Names of annotators that the card must not show.
     """
-    return "\n".join([*_front_matter(run, data_file), "", *_body(run)]) + "\n"
+    files, about = files or _own_files(run), about or {}
+    return "\n".join([*_front_matter(run, files, about), "", *_body(run, files, about, notes, hidden)]) + "\n"
 
 
-def _front_matter(run: Run, data_file: str | None) -> list[str]:
+def _own_files(run: Run) -> dict[str, Path]:
+    return {} if run.path is None else {"items.parquet": run.path / "items.parquet"}
+
+
+def _front_matter(run: Run, files: Files, about: About) -> list[str]:
     n = int(run.manifest["items"])
-    size = next((name for most, name in SIZES if n < most), "n>1M")
     # A JSON text is a YAML text, whatever is in it.
     facts: dict[str, Any] = {
-        "pretty_name": f"{shown_title(run)} with consensus labels",
+        "pretty_name": _name(run, about),
         "task_categories": ["text-classification"],
-        "size_categories": [size],
+        "size_categories": [next((name for bound, name in SIZES if n < bound), "n>1M")],
         "tags": ["annotator-disagreement", "soft-labels", "moral-entropy"],
     }
-    if data_file:
-        facts["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": data_file}]}]
+    facts |= {key: about[name] for name, key in (("licence", "license"), ("language", "language")) if name in about}
+    if files:
+        facts["configs"] = [
+            {"config_name": _part(file), "data_files": [{"split": "train", "path": file}]}
+            | ({} if n else {"default": True})
+            for n, file in enumerate(files)
+        ]
     return ["---", *(f"{name}: {json.dumps(value)}" for name, value in facts.items()), "---"]
 
 
-def _body(run: Run) -> Iterator[str]:
-    verdict, found = run.verdict, cautions(run)
-    yield f"# {markdown_text(shown_title(run))}: how the labels were made"
+def _part(file: str) -> str:
+    """Name the part of the data that a file holds."""
+    return "votes" if "votes" in file else "items"
+
+
+def _name(run: Run, about: About) -> str:
+    return about.get("name") or f"{shown_title(run)} with consensus labels"
+
+
+def _body(run: Run, files: Files, about: About, notes: Sequence[str], hidden: Sequence[str]) -> Iterator[str]:
+    yield f"# {markdown_text(_name(run, about))}"
+    yield ""
+    yield f"{votes_in_words(run)} on {run.manifest['items']:,} items, with a consensus label, a soft label (p) and the"
+    yield "entropy of every item."
+    yield ""
+    stated = [(name, about.get(name, "not stated")) for name in ("licence", "language")]
+    stated += [("source", about["url"])] if "url" in about else []
+    yield from (f"- {name.capitalize()}: {markdown_text(text)}" for name, text in stated)
+    yield ""
+    if files and run.path is not None and next(iter(files.values())) != run.path / "items.parquet":
+        yield from _loading(files)
+    yield "## Labels and agreement"
+    yield ""
+    yield markdown_table(
+        ("question", "labels (share by the consensus)", "uncertain", "Krippendorff's alpha"), _questions(run)
+    )
+    yield ""
+    yield "Uncertain: the chance that the label is wrong is above a quarter. " + _checked(run)
+    yield ""
+    yield "## How the labels were made"
     yield ""
     yield protocol(run)
     yield ""
-    yield "## Can these labels be shipped?"
+    yield "Mean entropy of the labels and its parts, in nats:"
     yield ""
-    yield f"**{markdown_text(verdict.title)}** {markdown_text(verdict.text)}"
-    yield ""
-    yield _table(_headlines(run))
-    yield ""
-    yield f"Ranges, here and below, are {run.interval:.0%} intervals."
-    yield ""
-    yield "## Known limits"
-    yield ""
-    for one in found:
-        said = f"{markdown_text(one.text)}. {markdown_text(one.meaning)} *What to do:* {markdown_text(one.remedy)}"
-        yield f"- **{one.severity}**: {said}"
-    yield f"- {BLIND_SPOTS}"
-    yield from (f"- {markdown_text(note)}" for note in order_notes(run))
-    yield ""
-    yield "## How uncertain the labels are: mean entropy, nats"
-    yield ""
-    yield _table(_entropy(run))
+    entropy = _entropy(run)
+    yield markdown_table(entropy.columns, entropy.rows())
     yield ""
     yield from (f"- {name}: {REMEDIES[part]}." for part, name in run.parts.items())
     yield ""
     yield parts_note(run.model)
     yield ""
-    yield "## What common rules would have done"
+    yield "## Known limits"
     yield ""
-    yield " ".join(
-        ["Shares against the consensus, over all questions and domains.", *map(markdown_text, label_notes(run))]
-    )
+    yield from (f"- {markdown_text(text)}" for text in (*_limitations(run, hidden), *notes, *order_notes(run)))
     yield ""
-    yield from (f"- {RATES[name].title}: {RATES[name].meaning}." for name in SHOWN_RATES)
-    yield ""
-    yield _table(_rates(run))
     if "groups" in run.manifest:
+        yield from _pool(run.manifest["groups"], hidden)
+    for file, path in files.items():
+        yield f"## Columns of {file}"
         yield ""
-        yield from _pool(run.manifest["groups"])
+        yield markdown_table(
+            ("column", "type", "meaning"), [(name, str(kind), meaning(name)) for name, kind in _schema(path)]
+        )
+        yield ""
+        yield "An example row:"
+        yield ""
+        yield from (
+            "```json",
+            json.dumps(_example(path), default=str).replace("<", "\\u003c").replace("![", "!\\u005b"),
+            "```",
+            "",
+        )
 
 
-def _headlines(run: Run) -> pl.DataFrame:
-    shown = [(one.name, with_interval(one), one.note) for one in headlines(run, run.verdict)]
-    return pl.DataFrame(shown, schema=["figure", "value", "meaning"], orient="row")
+def _loading(files: Files) -> Iterator[str]:
+    yield "## Loading"
+    yield ""
+    yield "```python"
+    yield "from datasets import load_dataset"
+    yield ""
+    yield from (
+        f'{_part(file)} = load_dataset("path/of/this/folder", "{_part(file)}", split="train")' for file in files
+    )
+    yield "```"
+    yield ""
 
 
-def _pool(groups: dict[str, Any]) -> Iterator[str]:
+def _questions(run: Run) -> Iterator[tuple[str, ...]]:
+    alphas = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha")
+    for fit in run.manifest["questions"]:
+        shares = ", ".join(f"{label} {share:.1%}" for label, share in fit["prevalence"].items())
+        alpha = alphas.filter(question=fit["question"])
+        row = alpha.row(0, named=True) if alpha.height else {"value": None}
+        interval = f" ({row['low']:.2f} to {row['high']:.2f})" if row.get("low") is not None else ""
+        figure = NOTHING if row["value"] is None else f"{row['value']:.2f}{interval}"
+        name = f"{fit['question']} ({fit['part']})" if fit["part"] else fit["question"]
+        yield name, shares, f"{fit['uncertain']:.1%}", figure
+
+
+def _checked(run: Run) -> str:
+    error = run.verdict.error
+    if error is None:
+        return "No labels were checked by hand: how many of them are wrong is not known."
+    ends = "{}% to {}%".format(*ends_in_percent(error.low, error.high))
+    return f"Of {error.checked:,} labels that were checked, {error.wrong:,.0f} are wrong: {error.value:.1%} ({ends})."
+
+
+def _pool(groups: dict[str, Any], hidden: Sequence[str]) -> Iterator[str]:
     """Say who the annotators are, and what was found about their groups."""
     yield "## Whose consensus this is"
     yield ""
@@ -126,42 +200,38 @@ def _pool(groups: dict[str, Any]) -> Iterator[str]:
         heads = ("column", "group", "annotators", "share of the pool", "share of the target")
         yield markdown_table(heads, rows, numbers=heads[2:])
         yield ""
-    yield from (f"- {markdown_text(text[:1].upper() + text[1:])}" for text in (*groups["notes"], *groups["sentences"]))
+    sentences = without_names((*groups["notes"], *groups["sentences"]), hidden)
+    yield from (f"- {markdown_text(text[:1].upper() + text[1:])}" for text in sentences)
     yield ""
+
+
+def without_names(sentences: Iterable[str], hidden: Sequence[str]) -> list[str]:
+    """Leave out sentences in which a hidden name stands as a word.
+
+    Examples
+    --------
+    >>> without_names(["ann votes as bob does.", "Votes are few; an annotator."], ["ann", "bob"])
+    ['Votes are few; an annotator.']
+    """
+    names = set(hidden)
+    plain = [text for text in sentences if not names & set(text.translate(PUNCTUATION).split())]
+    return [text for text in plain if not any(name in text for name in names if not name.isalnum() or " " in name)]
 
 
 def _entropy(run: Run) -> pl.DataFrame:
     rows = run.table("entropy").filter(domain=ALL)
-    shown = {"total": "total"} | run.parts
-    means = {name: pl.col(of).round(4) for of, name in shown.items()}
+    columns = {"total": "total"} | run.parts
+    means = {name: pl.col(column).round(4) for column, name in columns.items()}
     return rows.select("question", pl.col("n_items").alias("items"), **means)
 
 
-def _rates(run: Run) -> pl.DataFrame:
-    rows = run.table("audit").filter(
-        pl.col("metric").is_in(SHOWN_RATES), domain=ALL, reference="consensus", label=ALL, question=ALL
-    )
-    shown = {
-        (row["rule"], row["metric"]): _percent(row["value"], row["low"], row["high"])
-        for row in rows.iter_rows(named=True)
-    }
-    rules = rows["rule"].unique(maintain_order=True)
-    cells = [tuple(shown.get((rule, name), NOTHING) for name in SHOWN_RATES) for rule in rules]
-    # Rules that do the same share a row.
-    alike = {found: ", ".join(rule for rule, own in zip(rules, cells, strict=True) if own == found) for found in cells}
-    names = ["rule", *(RATES[name].name for name in SHOWN_RATES)]
-    return pl.DataFrame([(rule, *found) for found, rule in alike.items()], schema=names, orient="row")
+def _schema(path: Path) -> list[tuple[str, pl.DataType]]:
+    return list(pl.scan_parquet(path).collect_schema().items())
 
 
-def _percent(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None:
-        return NOTHING
-    ends = "" if low is None or high is None else " ({}% – {}%)".format(*ends_in_percent(low, high))
-    return f"{value:.1%}{ends}"
-
-
-def _table(frame: pl.DataFrame) -> str:
-    return markdown_table(frame.columns, frame.rows())
+def _example(path: Path) -> dict[str, Any]:
+    row = pl.scan_parquet(path).head(1).collect().row(0, named=True)
+    return {name: value[:LONGEST] if isinstance(value, str | list) else value for name, value in row.items()}
 
 
 CR_TERMS = ("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet",
@@ -186,69 +256,95 @@ CONTEXT: dict[str, Any] = {
 CONFORMS = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
 
 FIELDS = {
-    "question": ("sc:Text", "the question"),
-    "item": ("sc:Text", "id of the item"),
-    "domain": ("sc:Text", "where the item comes from"),
-    "n_votes": ("sc:Integer", "votes on the item"),
-    "n_positive": ("sc:Integer", "votes for yes (the positive label), with more than two labels for the consensus"),
-    "p_model": (
-        "sc:Float",
-        "the model's probability of the positive label, with more than two labels of the consensus",
-    ),
-    "p": ("sc:Float", "the same as published: under the mixed model pooled with the share of the votes"),
-    "p_low": ("sc:Float", "lower bound of its interval"),
-    "p_high": ("sc:Float", "upper bound of its interval"),
-    "label": ("sc:Text", "the consensus label"),
-    "entropy": ("sc:Float", "entropy of the model's label probabilities, in nats: the sum of its parts"),
-    **{part: ("sc:Float", f"part of the entropy, in nats; {remedy}") for part, remedy in REMEDIES.items()},
-    "aleatoric": (
-        "sc:Float",
-        "what cannot be removed: ambiguity and between_groups; under the paper's model with doubt_votes",
-    ),
-    "epistemic": ("sc:Float", "the rest of the entropy"),
+    "question": "the question",
+    "item": "id of the item",
+    "domain": "where the item comes from",
+    "text": "text of the item",
+    "annotator": "who voted: a pseudonym, unless names were published",
+    "n_votes": "votes on the item",
+    "n_positive": "votes for the positive label, with more than two labels for the consensus",
+    "p_model": "the model's probability of the positive label, with more than two labels of the consensus",
+    "p": "the same as published: under the mixed model pooled with the share of the votes",
+    "p_low": "lower bound of its interval",
+    "p_high": "upper bound of its interval",
+    "p_map": "the model's probability at the mode",
+    "p_calibrated": "p recalibrated with gold labels, where there are enough of them",
+    "label": "the consensus label; of a vote, the label that the annotator chose",
+    "labels": "the labels of the question, in the order of soft_label",
+    "soft_label": "probability of each label, side by side with labels; adds up to 1",
+    "annotators": "who voted, side by side with annotations: pseudonyms, unless names were published",
+    "annotations": "the votes, side by side with annotators",
+    "gold": "the true label, where it is known",
+    "published": "the label that was published before",
+    "count": "how many items the row stands for: its weight",
+    "part": "the part of the data that was fitted by itself, if any",
+    "entropy": "entropy of the soft label, in nats: the sum of its parts",
+    **{part: f"part of the entropy, in nats; {remedy}" for part, remedy in REMEDIES.items()},
+    "aleatoric": "what cannot be removed: ambiguity and between_groups; under the paper's model with doubt_votes",
+    "epistemic": "the rest of the entropy",
 }
-
-OF_GROUP = ("sc:Float", "share of a group's members who are expected to vote for the label: the group's soft label")
+"""What the columns of exports mean."""
 
 BLIND_SPOTS = "Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
+PUNCTUATION = str.maketrans(dict.fromkeys(",;:.()“”'\"!?", " "))
+
+
+def meaning(column: str) -> str:
+    """Say what a column of an export holds.
+
+    Examples
+    --------
+    >>> meaning("n_votes"), meaning("p women")
+    ('votes on the item', "share of a group's members who are expected to vote for the label")
+    """
+    if column not in FIELDS and column.startswith("p "):
+        return "share of a group's members who are expected to vote for the label"
+    return FIELDS.get(column, "as it was in the input")
 
 
 def croissant_facts(
-    run: Run, *, file: str = "items.parquet", path: Path | None = None, of_groups: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return a data set as Croissant: one Parquet file, its columns, how the labels came about and what they lack.
+    run: Run, files: Files | None = None, *, about: About | None = None, notes: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """Return a data set as Croissant: its files, all their columns, how the labels came about and what they lack.
 
     Parameters
     ----------
-    run
-        The run whose items the file holds.
-    file
-        Where the rows lie, relative to the JSON.
-    path
-        The file itself, for its digest; the items of the run folder when not given. A run in memory has no digest.
-    of_groups
-        Columns with soft labels per group of annotators.
+    run, files, about, notes, hidden
+        As in `dataset_card`; a run in memory without files has no columns.
     """
-    if path is None and run.path is not None:
-        path = run.path / "items.parquet"
-    digest = {} if path is None else {"sha256": digest_of(path)}
-    described = {"@type": "cr:FileObject", "@id": file, "name": file, "contentUrl": file,
-                 "encodingFormat": "application/x-parquet", **digest}  # fmt: skip
-    own = run.path is not None and path == run.path / "items.parquet"
-    schema = run.scan("items").collect_schema() if own or path is None else pl.read_parquet_schema(path)
-    known = FIELDS | dict.fromkeys(of_groups, OF_GROUP)
-    fields = [_field(name, known[name], file, schema) for name in known if name in schema]
+    files, about = files or _own_files(run), about or {}
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS,
-        "name": shown_title(run),
+        "name": _name(run, about),
         "description": f"Consensus labels of {run.manifest['items']:,} items with their entropy and audit.",
         "version": "1.0.0",
-        "distribution": [described],
-        "recordSet": [{"@type": "cr:RecordSet", "@id": "items", "name": "items", "field": fields}],
-        **rai_facts(run),
-    }
+        **{key: about[name] for name, key in (("licence", "license"), ("language", "inLanguage"), ("url", "url"))
+           if name in about},
+        "distribution": [
+            {"@type": "cr:FileObject", "@id": file, "name": file, "contentUrl": file,
+             "encodingFormat": "application/x-parquet", "sha256": digest_of(path)}
+            for file, path in files.items()
+        ],
+        "recordSet": [
+            {"@type": "cr:RecordSet", "@id": _part(file), "name": _part(file),
+             "field": [_field(_part(file), file, name, kind) for name, kind in _schema(path)]}
+            for file, path in files.items()
+        ],
+        **rai_facts(run, notes, hidden),
+    }  # fmt: skip
+
+
+def _field(part: str, file: str, name: str, kind: pl.DataType) -> dict[str, Any]:
+    repeated = isinstance(kind, pl.List)
+    inner = kind.inner if isinstance(kind, pl.List) else kind
+    types = ((inner.is_integer(), "sc:Integer"), (inner.is_float(), "sc:Float"), (inner == pl.Boolean, "sc:Boolean"))
+    source = {"fileObject": {"@id": file}, "extract": {"column": name}}
+    field = {"@type": "cr:Field", "@id": f"{part}/{name}", "name": name, "description": meaning(name)}
+    field["dataType"] = next((title for holds, title in types if holds), "sc:Text")
+    return field | ({"repeated": True} if repeated else {}) | {"source": source}
 
 
 def protocol(run: Run) -> str:
@@ -278,32 +374,27 @@ def protocol(run: Run) -> str:
     )
 
 
-def rai_facts(run: Run) -> dict[str, Any]:
+def rai_facts(run: Run, notes: Sequence[str] = (), hidden: Sequence[str] = ()) -> dict[str, Any]:
     """Return the fields on responsible use: annotation, missing data, limits, biases, uses."""
-    verdict, facts = run.verdict, run.manifest
+    facts = run.manifest
     n_rows = int(run.scan("items").select(pl.len()).collect().item())
+    private = (
+        "Annotators have pseudonyms; the key is not part of the data."
+        if hidden
+        else "Annotators' ids are those that were given: look at them before publishing."
+    )
     return {
         "rai:dataAnnotationProtocol": protocol(run),
-        "rai:dataAnnotationAnalysis": ["Can the labels be shipped?", verdict.title, verdict.text],
+        "rai:dataAnnotationAnalysis": [_checked(run), *(f"{name}: {shares}; uncertain {uncertain}; alpha {alpha}"
+                                                        for name, shares, uncertain, alpha in _questions(run))],
         "rai:annotationsPerItem": f"{facts['votes'] / max(n_rows, 1):.2f} on average, per question",
         "rai:machineAnnotationTools": [f"moral-entropy {__version__}"],
         "rai:dataCollectionMissingData": list(_missing(run)),
-        "rai:dataLimitations": list(_limitations(run)),
+        "rai:dataLimitations": [*_limitations(run, hidden), *notes],
         "rai:dataBiases": list(_biases(run)),
         "rai:dataUseCases": list(_uses(run)),
-        "rai:personalSensitiveInformation": [
-            "The rows described here name no annotator. In the run folder, votes.parquet has the annotators' ids as "
-            "they were given, and texts.parquet the items' texts: look at both before publishing them."
-        ],
-    }
-
-
-def _field(name: str, told: tuple[str, str], file: str, schema: Mapping[str, pl.DataType]) -> dict[str, Any]:
-    kind, meaning = told
-    kind = "sc:Integer" if schema[name].is_integer() else kind
-    source = {"fileObject": {"@id": file}, "extract": {"column": name}}
-    return {"@type": "cr:Field", "@id": f"items/{name}", "name": name, "description": meaning, "dataType": kind,
-            "source": source}  # fmt: skip
+        "rai:personalSensitiveInformation": [f"{private} Texts are as they were given."],
+    }  # fmt: skip
 
 
 def _missing(run: Run) -> Iterator[str]:
@@ -312,25 +403,19 @@ def _missing(run: Run) -> Iterator[str]:
     yield from (f"{count:,} rows were left out: {why}." for why, count in facts["dropped"].items() if count)
 
 
-def _limitations(run: Run) -> Iterator[str]:
-    yield from (f"{one.text}. {one.meaning}" for one in cautions(run))
-    if run.verdict.error is None:
-        yield "No labels were checked by hand: how many of them are wrong is not known."
-    yield BLIND_SPOTS
+def _limitations(run: Run, hidden: Sequence[str]) -> list[str]:
+    sentences = [f"{finding.text}. {finding.meaning}" for finding in cautions(run)]
+    return [*without_names(sentences, hidden), _checked(run), BLIND_SPOTS]
 
 
 def _biases(run: Run) -> Iterator[str]:
     """Say in which direction common rules err, and how unevenly the labels fall."""
     for rule in ("any", "majority"):
         rates = {metric: pooled_rate(run, rule, metric) for metric in ("fpr", "fnr")}
-        found = [f"{name.upper()} {row['value']:.1%}" for name, row in rates.items() if row is not None]
-        if found:
-            yield f"Against the consensus, labels made by the rule {rule} have {' and '.join(found)}."
-    for fit in run.manifest["questions"]:
-        shares = ", ".join(f"{label} {share:.1%}" for label, share in fit["prevalence"].items())
-        where = f"{fit['question']} ({fit['part']})" if fit["part"] else fit["question"]
-        yield f"Labels of {where} by the consensus: {shares}."
-    yield "The labels are those that these annotators would agree on; another crowd may judge otherwise."
+        figures = [f"{name.upper()} {row['value']:.1%}" for name, row in rates.items() if row is not None]
+        if figures:
+            yield f"Against the consensus, labels made by the rule {rule} have {' and '.join(figures)}."
+    yield "The labels are those that these annotators would agree on; others may judge otherwise."
 
 
 def _uses(run: Run) -> Iterator[str]:

@@ -1,15 +1,18 @@
-"""Run folder → files for others: items with votes, p, entropies and soft labels.
+"""Run → files for others: items with votes, p, entropies and soft labels; a release; tasks for annotators.
 
-`hf` is a folder that Hugging Face `datasets` loads, `csv` and `jsonl` are one file, `lewidi` is the layout of the
-shared tasks on learning with disagreements, `label-studio`, `argilla` and `prodigy` are files that these tools import.
-Each can be audited again and gives the same votes; `reading_flags` says how. Rows of the first three are made lazily,
-so that a million of them fit in memory.
+`wide` is a sheet with one row per item; `csv`, `xlsx`, `jsonl` and `parquet` have one row per question and item; `hf`
+is a folder that Hugging Face `datasets` loads, `release` the same with raw votes, checksums and a key beside it;
+`lewidi` is the layout of the shared tasks on learning with disagreements; `label-studio`, `argilla`, `doccano` and
+`prodigy` are files that these tools import. Annotators have pseudonyms unless their names are asked for. What is
+written can be audited again and has the same votes; `reading_flags` says how.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -18,27 +21,49 @@ from typing import Any, Literal
 import polars as pl
 
 from moral_entropy import __version__
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.files import check_free, whole_file, without_formulas, write_text
-from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
+from moral_entropy.model.entropy import MOST_WRONG
+from moral_entropy.report.card import CROISSANT, About, croissant_facts, dataset_card
 from moral_entropy.report.figures import slug
-from moral_entropy.runs.folder import whole_folder
+from moral_entropy.runs.folder import digest_of, whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
-from moral_entropy.schemas import ALL_PARTS, BETWEEN
+from moral_entropy.schemas import ALL_PARTS, BETWEEN, VOTES
+from moral_entropy.ties import TIE
 from moral_entropy.votes.formats.exported_votes import ITEM_KEY, QUESTION_KEY
 from moral_entropy.votes.layouts import ANONYMOUS
 from moral_entropy.votes.values import no_answers
 
-Layout = Literal["hf", "csv", "jsonl", "lewidi", "label-studio", "argilla", "prodigy"]
+Layout = Literal[
+    "wide", "csv", "xlsx", "jsonl", "parquet", "hf", "release", "lewidi", "label-studio", "argilla", "prodigy"
+]
 
-DATA_FILE = "data/train.parquet"
-FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p_model", "p", "p_low", "p_high", "label", "entropy",
-         *ALL_PARTS, "count", "part")  # fmt: skip
+SUFFIXES: dict[str, tuple[str, ...]] = {
+    "wide": (".csv", ".xlsx", ".parquet"), "csv": (".csv",), "xlsx": (".xlsx",), "jsonl": (".jsonl", ".ndjson"),
+    "parquet": (".parquet",), "hf": ("",), "release": ("",), "lewidi": (".json", ""), "label-studio": (".json",),
+    "argilla": (".json",), "doccano": (".jsonl",), "prodigy": (".jsonl",),
+}  # fmt: skip
+"""How the name of what is written ends; "" for a folder."""
+
+ITEMS_FILE, VOTES_FILE, CHECKSUMS = "data/train.parquet", "votes/votes.parquet", "SHA256SUMS"
+FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p_model", "p", "p_low", "p_high", "p_calibrated",
+         "label", "entropy", *ALL_PARTS, "count", "part", "gold")  # fmt: skip
+
+SMALL_CELL = 5
+"""Fewest annotators with the same demographics for these to be published."""
+
+MOST_ROWS = 1_048_576
+NO_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""What a workbook cannot hold: rows from here on, and control characters."""
+
+Names = Mapping[str, str]
+"""Pseudonyms by name."""
 
 
 def export_run(
-    run: Run | str | Path, out: str | Path, *, to: Layout, force: bool = False, group: str | None = None
-) -> list[Path]:
+    run: Run | str | Path, out: str | Path, *, to: Layout, force: bool = False, group: str | None = None,
+    names: bool = False, about: About | None = None,
+) -> list[Path]:  # fmt: skip
     """Write the items of a run in a layout that other programs read, and return the files' paths.
 
     Parameters
@@ -46,7 +71,7 @@ def export_run(
     run
         The run, or its folder.
     out
-        A folder for "hf", and for "lewidi" with several questions; else a file.
+        A folder for "hf", "release", and for "lewidi" with several questions; else a file.
     to
         The layout.
     force
@@ -54,80 +79,82 @@ def export_run(
     group
         Column of annotators' groups whose soft labels are written too: one column per group and label, and in
         "lewidi" the record soft_label_by_group. Annotation tools have no place for them.
+    names
+        Write annotators' names as they are, and not pseudonyms.
+    about
+        What a card says of the data: name, licence, language, url.
     """
     run, target = as_run(run), Path(out)
+    check_suffix(target, to)
     check_free(target, force=force)
-    if group is None:
-        return _WRITERS[to](run, target)
-    if to not in _BY_GROUP:
-        names = ", ".join(_BY_GROUP)
-        msg = f"soft labels per group have columns of their own, for which {to} has no place. Export to one of {names}."
+    by_group = to in ("hf", "release", "csv", "xlsx", "jsonl", "parquet", "lewidi")
+    if group is not None and not by_group:
+        msg = f"soft labels per group have columns of their own, for which {to} has no place. Export to csv or hf."
         raise UsageError(msg)
-    return _BY_GROUP[to](run, target, group)
+    aliases = {} if names else pseudonyms(run)
+    if to in ("hf", "release"):
+        return _write_hub(run, target, aliases, group, about or {}, release=to == "release")
+    if to == "lewidi":
+        return _write_lewidi(run, target, aliases, group)
+    if to == "wide":
+        write_frame(wide_rows(run), target)
+    elif to in TOOLS:
+        _need_votes(run)
+        rows = export_rows(run, aliases=aliases).collect().with_row_index("at")
+        # Rows of an item side by side, in the order of the items.
+        ordered = rows.with_columns(first=pl.col("at").min().over("item")).sort("first", "at")
+        _write_records(ordered, target, to)
+    else:
+        write_frame(_rows_by_group(run, group, aliases), target)
+    return [target]
 
 
-def group_labels(run: Run, column: str) -> pl.LazyFrame:
-    """Return the soft labels of each group: one row per question and item, one column per group and label.
+def check_suffix(target: Path, to: str) -> None:
+    """Refuse a name that does not end as the layout's files do: a CSV file called .xlsx opens in no program.
 
-    Parameters
-    ----------
-    run
-        The run.
-    column
-        The column of the groups, as `--annotator-group` named it.
+    Examples
+    --------
+    >>> check_suffix(Path("labels.xlsx"), "csv")
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.UsageError: csv is written to a .csv file, and labels.xlsx is none. Name it so, or ... xlsx.
     """
-    known = _group_items(run, column)
-    several = known.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
-    name = pl.format("p {}: {}", "group", "label") if several else pl.format("p {}", "group")
-    cells = known.with_columns(name=name, item=pl.col("item").cast(pl.String))
-    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
+    suffix, fitting = target.suffix.lower(), SUFFIXES[to]
+    every = {ending for endings in SUFFIXES.values() for ending in endings if ending}
+    if suffix in fitting or ("" in fitting and suffix not in every):
+        return
+    kinds = " or ".join(f"a {ending} file" if ending else "a folder" for ending in fitting)
+    layouts = [layout for layout, endings in SUFFIXES.items() if suffix and suffix in endings and layout != "wide"]
+    hint = f", or use --to {layouts[0]}" if layouts else ""
+    msg = f"{to} is written to {kinds}, and {target.name} is none. Name it so{hint}."
+    raise UsageError(msg)
 
 
-def _group_items(run: Run, column: str) -> pl.DataFrame:
-    """Return what the groups of a column say of the items; an error where the run does not know."""
-    known = run.table("group_items", where=pl.col("column") == column)
-    if known.is_empty():
-        columns = run.table("group_readings")["column"].unique().sort().to_list()
-        has = f"It has {', '.join(columns)}" if columns else "It has no groups; audit with --annotator-group"
-        msg = f"{run.where} has no soft labels by {column!r}. {has}."
-        raise UsageError(msg)
-    return known
-
-
-def export_queue(run: Run, queue: pl.DataFrame, out: str | Path, *, to: Tool) -> None:
-    """Write the votes to ask for as a file that an annotation tool imports, with p as predictions.
-
-    Parameters
-    ----------
-    run
-        The run.
-    queue
-        What `planning.next_votes` returns.
-    out
-        The file.
-    to
-        The tool.
-    """
-    asked = queue.lazy().select("question", pl.col("item").cast(pl.String), "rank", "expected_gain", ask="annotator")
-    rows = export_rows(run).drop("annotators", "annotations", strict=False).join(asked, on=["question", "item"])
-    # Rows of an item side by side, the most telling item first.
-    ranked = rows.collect().with_columns(best=pl.col("rank").min().over("item")).sort("best", "rank")
-    _write_records(ranked, Path(out), to)
+def pseudonyms(run: Run) -> dict[str, str]:
+    """Return a pseudonym for every annotator, in an order that says nothing of their names."""
+    names = run.annotators["annotator"].cast(pl.String).unique().drop_nulls().to_list()
+    names = [name for name in names if name != ANONYMOUS]
+    order = secrets.SystemRandom().sample(names, len(names))
+    width = len(str(len(names)))
+    return {name: f"annotator-{n:0{width}}" for n, name in enumerate(order, 1)}
 
 
 def reading_flags(run: Run) -> list[str]:
     """Return the flags with which an audit of an export has the same votes: who voted how often, and spellings."""
-    asked = run.manifest["options"]["read"]
+    options = run.manifest["options"]["read"]
     flags = ["--anonymous"] if run.manifest["anonymous"] else []
-    flags += ["--on-repeat", "count"] if asked["on_repeat"] == "count" and not flags else []
-    flags += ["--keep-case"] if asked["keep_case"] else []
+    flags += ["--on-repeat", "count"] if options["on_repeat"] == "count" and not flags else []
+    flags += ["--keep-case"] if options["keep_case"] else []
     labels = [label for question in run.questions for label in question.labels]
     return flags + (
-        ["--missing", ""] if asked["missing"] is not None or any(no_answers([label]) for label in labels) else []
+        ["--missing", ""] if options["missing"] is not None or any(no_answers([label]) for label in labels) else []
     )
 
 
-def export_rows(run: Run, *, only: str | None = None) -> pl.LazyFrame:
+# --- Rows ------------------------------------------------------------------------------------------------------------
+
+
+def export_rows(run: Run, *, only: str | None = None, aliases: Names | None = None) -> pl.LazyFrame:
     """Return one row per question and item.
 
     Parameters
@@ -135,22 +162,31 @@ def export_rows(run: Run, *, only: str | None = None) -> pl.LazyFrame:
     run
         The run.
     only
-        Name of the one question wanted; all if not given.
+        Name of the one question to write; all if not given.
+    aliases
+        Pseudonyms of annotators; their names if not given.
 
     Returns
     -------
     pl.LazyFrame
-        The columns of `items.parquet`, then text (if the run has texts), labels and soft_label (side by side, adding
-        up to 1), annotators and annotations (side by side; if the run has votes).
+        The columns of `items.parquet`, kept columns that say the same in every vote on an item, text (if the run has
+        texts), labels and soft_label (side by side, adding up to 1), annotators and annotations (side by side).
     """
     questions = [question for question in run.questions if only in (None, question.name)]
     rows = pl.concat([_with_soft_labels(run, question) for question in questions])
+    for column in ("p_calibrated", "gold"):
+        if rows.select(pl.col(column).is_null().all()).collect().item():
+            rows = rows.drop(column)
     if run.has("votes"):
-        wanted = pl.col("question").is_in([question.name for question in questions])
-        votes = run.scan("votes").filter(wanted).group_by("question", "item", maintain_order=True)
-        lists = votes.agg(annotators=pl.col("annotator").cast(pl.String), annotations=pl.col("label"))
+        votes = run.scan("votes").filter(pl.col("question").is_in([question.name for question in questions]))
+        annotator = pl.col("annotator").cast(pl.String).replace(dict(aliases or {}))
+        by_item = votes.group_by("question", "item", maintain_order=True)
+        lists = by_item.agg(annotators=annotator, annotations=pl.col("label"))
         rows = rows.join(lists, on=["question", "item"], how="left", maintain_order="left")
         rows = rows.with_columns(pl.col("annotators", "annotations").fill_null([]))
+        facts = item_columns(run)
+        if facts.width > 1:
+            rows = rows.join(facts.lazy(), on="item", how="left", maintain_order="left")
     if run.has("texts"):
         rows = rows.join(run.scan("texts"), on="item", how="left", maintain_order="left")
     return rows.with_columns(pl.col("item").cast(pl.String))
@@ -169,78 +205,200 @@ def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
     return items.with_columns(labels).join(soft, on="item", how="left", maintain_order="left")
 
 
-def _rows_by_group(run: Run, group: str | None) -> pl.LazyFrame:
+def item_columns(run: Run) -> pl.DataFrame:
+    """Return the kept columns that say the same in every vote on an item, and name no annotator: one row per item."""
+    votes = run.table("votes")
+    columns = [name for name in votes.columns if name not in VOTES and name not in FACTS]
+    by_item = votes.group_by("item", maintain_order=True)
+    constant = by_item.agg(pl.col(columns).n_unique()).select(pl.col(columns).max() <= 1) if columns else pl.DataFrame()
+    people = votes["annotator"].cast(pl.String).unique()
+    plain = [
+        name for name in columns if constant[name][0] and not votes[name].cast(pl.String).is_in(people.implode()).any()
+    ]
+    return by_item.agg(pl.col(plain).first())
+
+
+def wide_rows(run: Run) -> pl.LazyFrame:
+    """Return one row per item: domain, text, kept columns, then label, p and uncertain of every question."""
+    rows = export_rows(run)
+    chance = pl.col("soft_label").list.max()
+    rows = rows.with_columns(chance=chance, uncertain=chance < 1.0 - MOST_WRONG - TIE)
+    domain = ["domain"] if run.manifest["domains"] else []
+    lead = [*domain, *(["text"] if run.has("texts") else []), *item_columns(run).columns[1:]]
+    sheet = rows.select("item", *lead).unique("item", keep="first", maintain_order=True)
+    for question in run.questions:
+        name = question.name if len(run.questions) > 1 else "label"
+        p = name if len(run.questions) > 1 else ""
+        figures = {name: "label", f"{p} p".strip(): "p" if question.positive else "chance"}
+        of_question = rows.filter(question=question.name).unique("item", keep="first", maintain_order=True)
+        cells = of_question.select("item", uncertain="uncertain", **figures)
+        cells = cells.rename({"uncertain": f"{p} uncertain".strip()}).select("item", *figures, f"{p} uncertain".strip())
+        sheet = sheet.join(cells, on="item", how="left", maintain_order="left")
+    return sheet
+
+
+def group_labels(run: Run, column: str) -> pl.LazyFrame:
+    """Return the soft labels of each group: one row per question and item, one column per group and label.
+
+    Parameters
+    ----------
+    run
+        The run.
+    column
+        The column of the groups, as `--annotator-group` named it.
+    """
+    shares = _group_items(run, column)
+    several_labels = shares.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
+    name = pl.format("p {}: {}", "group", "label") if several_labels else pl.format("p {}", "group")
+    cells = shares.with_columns(name=name, item=pl.col("item").cast(pl.String))
+    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
+
+
+def _group_items(run: Run, column: str) -> pl.DataFrame:
+    """Return what the groups of a column say of the items; an error where the run does not know."""
+    rows = run.table("group_items", where=pl.col("column") == column)
+    if rows.is_empty():
+        columns = run.table("group_readings")["column"].unique().sort().to_list()
+        has = f"It has {', '.join(columns)}" if columns else "It has no groups; audit with --annotator-group"
+        msg = f"{run.where} has no soft labels by {column!r}. {has}."
+        raise UsageError(msg)
+    return rows
+
+
+def _rows_by_group(run: Run, group: str | None, aliases: Names) -> pl.LazyFrame:
     """Return the rows of an export, with the soft labels of a column's groups where one is named."""
+    rows = export_rows(run, aliases=aliases)
     if group is None:
-        return export_rows(run)
-    keys = ["question", "part", "item"]
-    return export_rows(run).join(group_labels(run, group), on=keys, how="left", maintain_order="left")
+        return rows
+    return rows.join(group_labels(run, group), on=["question", "part", "item"], how="left", maintain_order="left")
 
 
-def _write_csv(run: Run, target: Path, group: str | None = None) -> list[Path]:
-    rows = _rows_by_group(run, group)
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def write_frame(rows: pl.LazyFrame, target: Path) -> None:
+    """Write rows as CSV, Excel, JSON Lines or Parquet, by the suffix of the name; lists become JSON in sheets."""
+    suffix = target.suffix.lower()
+    if suffix in (".csv", ".xlsx"):
+        rows = without_formulas(_with_packed_lists(rows))
+    with whole_file(target) as partial:
+        if suffix == ".csv":
+            rows.sink_csv(partial)
+        elif suffix == ".parquet":
+            rows.sink_parquet(partial, compression="zstd")
+        elif suffix == ".xlsx":
+            _write_workbook(rows.collect(), partial)
+        else:
+            rows.sink_ndjson(partial)
+
+
+def _with_packed_lists(rows: pl.LazyFrame) -> pl.LazyFrame:
     schema = rows.collect_schema()
     pairs = {"soft_label": ("labels", "soft_label"), "votes": ("annotators", "annotations")}
-    packed = [
-        pl.struct(*names).struct.json_encode().alias(name)
-        for name, names in pairs.items()
-        if set(names) <= set(schema)
-    ]  # fmt: skip
+    packed = {name: pair for name, pair in pairs.items() if set(pair) <= set(schema)}
     plain = [name for name, kind in schema.items() if not isinstance(kind, pl.List)]
-    cells = rows.with_columns(packed).select(*plain, *(name for name in pairs if set(pairs[name]) <= set(schema)))
-    with whole_file(target) as partial:
-        without_formulas(cells).sink_csv(partial)
-    return [target]
+    cells = [pl.struct(*pair).struct.json_encode().alias(name) for name, pair in packed.items()]
+    return rows.with_columns(cells).select(*plain, *packed)
 
 
-def _write_jsonl(run: Run, target: Path, group: str | None = None) -> list[Path]:
-    rows = _rows_by_group(run, group)
-    with whole_file(target) as partial:
-        rows.sink_ndjson(partial)
-    return [target]
+def _write_workbook(rows: pl.DataFrame, path: Path) -> None:
+    try:
+        from openpyxl import Workbook
+    except ImportError as error:
+        problem = "writing Excel files needs openpyxl"
+        raise MissingExtraError(problem, "excel") from error
+    if rows.height >= MOST_ROWS:
+        msg = f"{rows.height:,} rows are more than a sheet of Excel has. Write CSV or Parquet."
+        raise UsageError(msg)
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("data")
+    sheet.append(rows.columns)
+    for row in rows.iter_rows():
+        sheet.append([NO_CONTROL.sub("", cell) if isinstance(cell, str) else cell for cell in row])
+    with path.open("wb") as file:
+        book.save(file)
 
 
-def _write_hf(run: Run, target: Path, group: str | None = None) -> list[Path]:
-    rows = _rows_by_group(run, group)
-    of_groups = [] if group is None else group_labels(run, group).collect_schema().names()[3:]
-    with whole_folder(target, _check_earlier_export) as partial:
-        (partial / DATA_FILE).parent.mkdir()
-        rows.sink_parquet(partial / DATA_FILE, compression="zstd")
-        write_text(partial / "README.md", dataset_card(run, data_file=DATA_FILE))
-        facts = croissant_facts(run, file=DATA_FILE, path=partial / DATA_FILE, of_groups=of_groups)
+def _write_hub(run: Run, target: Path, aliases: Names, group: str | None, about: About, *, release: bool) -> list[Path]:
+    rows = _rows_by_group(run, group, aliases)
+    key = target.with_name(f"{target.name}-key.csv")
+    members = [ITEMS_FILE, "README.md", CROISSANT] + ([VOTES_FILE, CHECKSUMS] if release else [])
+    with whole_folder(target, lambda folder: _check_earlier_export(folder, members)) as partial:
+        files = [ITEMS_FILE] + [VOTES_FILE] * release
+        for file in files:
+            (partial / file).parent.mkdir()
+        rows.sink_parquet(partial / ITEMS_FILE, compression="zstd")
+        notes: list[str] = []
+        if release:
+            votes, notes = release_votes(run, aliases)
+            votes.write_parquet(partial / VOTES_FILE, compression="zstd")
+        paths = {file: partial / file for file in files}
+        card = dataset_card(run, paths, about=about, notes=notes, hidden=list(aliases))
+        write_text(partial / "README.md", card)
+        facts = croissant_facts(run, paths, about=about, notes=notes, hidden=list(aliases))
         write_text(partial / CROISSANT, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
-    return [target / DATA_FILE, target / "README.md", target / CROISSANT]
+        if release:
+            sums = [f"{digest_of(partial / name)}  {name}" for name in members if name != CHECKSUMS]
+            write_text(partial / CHECKSUMS, "\n".join(sums) + "\n")
+            if aliases:
+                table = pl.DataFrame({"annotator": list(aliases), "pseudonym": list(aliases.values())})
+                write_frame(table.sort("pseudonym").lazy(), key)
+    return [target / name for name in members] + [key] * (release and bool(aliases))
 
 
-def _check_earlier_export(target: Path) -> None:
+def release_votes(run: Run, aliases: Names) -> tuple[pl.DataFrame, list[str]]:
+    """Return the votes as they are published, and what was withheld from them.
+
+    Of the kept columns, those about items and those about annotators (one value each, in every vote) are published.
+    Values and combinations of the latter that fewer than `SMALL_CELL` annotators share are withheld, since they might
+    tell who somebody is.
+    """
+    _need_votes(run)
+    votes = run.table("votes")
+    columns = [name for name in votes.columns if name not in VOTES]
+    of_items = item_columns(run).columns[1:]
+    people = votes.group_by("annotator").agg(pl.col(columns).n_unique()) if columns else votes.select("annotator")
+    of_people = [
+        name for name in columns if name not in of_items and people[name].max() == 1 and votes[name].n_unique() > 1
+    ]
+    notes = [f"The column {name} is not published: it differs between the votes of one annotator."
+             for name in columns if name not in (*of_items, *of_people)]  # fmt: skip
+    votes = votes.select("question", "item", "annotator", "label", *of_items, *of_people)
+    if of_people:
+        person = votes.unique("annotator").select("annotator", *of_people)
+        cells = person
+        for name in of_people:
+            cells = cells.with_columns(pl.when(pl.len().over(name) >= SMALL_CELL).then(name).alias(name))
+        safe = pl.len().over(of_people) >= SMALL_CELL
+        cells = cells.with_columns(pl.when(safe).then(pl.col(of_people)).name.keep())
+        hidden = sum(int((person[name].is_not_null() & cells[name].is_null()).sum()) for name in of_people)
+        notes.append(
+            f"Demographics of annotators ({', '.join(of_people)}): {hidden:,} of {person.height * len(of_people):,} "
+            f"values are withheld, as fewer than {SMALL_CELL} annotators share them or their combination."
+        )
+        votes = votes.drop(of_people).join(cells, on="annotator", how="left", maintain_order="left")
+    return votes.with_columns(pl.col("annotator").cast(pl.String).replace(dict(aliases))), notes
+
+
+def _check_earlier_export(target: Path, names: Sequence[str]) -> None:
     """Refuse to replace a folder that holds anything else than an earlier export."""
-    written = [target / DATA_FILE, target / "README.md", target / CROISSANT]
-    found = sorted(path for path in target.rglob("*") if not path.is_dir())
-    foreign = [path for path in found if path not in written]
-    lacking = [path for path in written if path not in found]
-    if not found or not (foreign or lacking):
+    if target.is_file():
+        msg = f"{target} is a file. Choose a folder with -o."
+        raise UsageError(msg)
+    files = sorted(path for path in target.rglob("*") if not path.is_dir())
+    foreign = [path for path in files if str(path.relative_to(target)) not in names]
+    lacking = [name for name in names if target / name not in files]
+    if not files or not (foreign or lacking):
         return
-    why = f"it holds {foreign[0].relative_to(target)}" if foreign else f"it has no {lacking[0].relative_to(target)}"
+    why = f"it holds {foreign[0].relative_to(target)}" if foreign else f"it has no {lacking[0]}"
     msg = f"{target} is no earlier export: {why}. Choose another folder with -o."
     raise UsageError(msg)
 
 
-def _write_tool(tool: Tool) -> Callable[[Run, Path], list[Path]]:
-    def write(run: Run, target: Path) -> list[Path]:
-        _need_votes(run)
-        rows = export_rows(run).collect().with_row_index("at")
-        # Rows of an item side by side, in the order of the items.
-        ordered = rows.with_columns(first=pl.col("at").min().over("item")).sort("first", "at")
-        _write_records(ordered, target, tool)
-        return [target]
-
-    return write
-
-
-def _write_records(rows: pl.DataFrame, target: Path, tool: Tool) -> None:
-    """Write records as JSON Lines for Prodigy, and as one JSON array for the others."""
-    texts = (json.dumps(one, ensure_ascii=False, allow_nan=False) for one in LAYOUTS[tool](rows.iter_rows(named=True)))
-    begin, between, end = ("", "\n", "\n") if tool == "prodigy" else ("[\n", ",\n", "\n]\n")
+def _write_records(rows: pl.DataFrame, target: Path, tool: str) -> None:
+    """Write records as one JSON array, or as JSON Lines."""
+    texts = (json.dumps(task, ensure_ascii=False, allow_nan=False) for task in TOOLS[tool](rows.iter_rows(named=True)))
+    begin, between, end = ("", "\n", "\n") if SUFFIXES[tool] == (".jsonl",) else ("[\n", ",\n", "\n]\n")
     with whole_file(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write(begin)
         for n, text in enumerate(texts):
@@ -254,19 +412,19 @@ def _need_votes(run: Run) -> None:
         raise UsageError(msg)
 
 
-def _write_lewidi(run: Run, target: Path, group: str | None = None) -> list[Path]:
+def _write_lewidi(run: Run, target: Path, aliases: Names, group: str | None) -> list[Path]:
     _need_votes(run)
-    found = None if group is None else _group_items(run, group)
+    groups = None if group is None else _group_items(run, group)
     if target.suffix == ".json" and len(run.questions) > 1:
         msg = f"{target.name} is one file, and the run has {len(run.questions)} questions. Name a folder with -o."
         raise UsageError(msg)
     if target.suffix == ".json":
-        write_text(target, _lewidi_text(run, run.questions[0], found))
+        write_text(target, _lewidi_text(run, run.questions[0], aliases, groups))
         return [target]
     names = _file_names([question.name for question in run.questions])
-    with whole_folder(target, lambda there: _check_only(there, names)) as partial:
+    with whole_folder(target, lambda folder: _check_earlier_export(folder, names)) as partial:
         for question, name in zip(run.questions, names, strict=True):
-            (partial / name).write_text(_lewidi_text(run, question, found), encoding="utf-8")
+            (partial / name).write_text(_lewidi_text(run, question, aliases, groups), encoding="utf-8")
     return [target / name for name in names]
 
 
@@ -280,23 +438,14 @@ def _file_names(questions: Sequence[str]) -> list[str]:
     """
     names: list[str] = []
     for stem in map(slug, questions):
-        taken = sum(name == f"{stem}.json" or name.startswith(f"{stem}-") for name in names)
-        names.append(f"{stem}-{taken + 1}.json" if taken else f"{stem}.json")
+        alike = sum(name == f"{stem}.json" or name.startswith(f"{stem}-") for name in names)
+        names.append(f"{stem}-{alike + 1}.json" if alike else f"{stem}.json")
     return names
 
 
-def _check_only(target: Path, names: Sequence[str]) -> None:
-    """Refuse to replace a folder that holds anything else than an earlier export of the same questions."""
-    foreign = sorted(path.name for path in target.iterdir() if path.name not in names) if target.is_dir() else []
-    if foreign or target.is_file():
-        why = f"it holds {foreign[0]}" if foreign else "it is a file"
-        msg = f"{target} is no earlier export: {why}. Choose another folder with -o."
-        raise UsageError(msg)
-
-
-def _lewidi_text(run: Run, question: Question, groups: pl.DataFrame | None) -> str:
-    found = export_rows(run, only=question.name).collect()
-    entries = {row["item"]: _lewidi_entry(row) for row in found.iter_rows(named=True)}
+def _lewidi_text(run: Run, question: Question, aliases: Names, groups: pl.DataFrame | None) -> str:
+    rows = export_rows(run, only=question.name, aliases=aliases).collect()
+    entries = {row["item"]: _lewidi_entry(row) for row in rows.iter_rows(named=True)}
     if groups is not None:
         by_item = _soft_labels_by_group(groups.filter(question=question.name), question)
         entries = {item: entry | {"soft_label_by_group": by_item.get(item, {})} for item, entry in entries.items()}
@@ -305,14 +454,14 @@ def _lewidi_text(run: Run, question: Question, groups: pl.DataFrame | None) -> s
 
 def _soft_labels_by_group(groups: pl.DataFrame, question: Question) -> dict[str, dict[str, dict[str, float]]]:
     """Return by item and group the probability of each label that the run knows; of two labels both."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    by_item: dict[str, dict[str, dict[str, float]]] = {}
     for item, group, label, p in groups.select("item", "group", "label", "p").iter_rows():
-        shares = found.setdefault(str(item), {}).setdefault(group, {})
+        shares = by_item.setdefault(str(item), {}).setdefault(group, {})
         if question.positive is None:
             shares[label] = p
         else:
-            shares |= {one: p if one == label else 1.0 - p for one in question.labels}
-    return found
+            shares |= {name: p if name == label else 1.0 - p for name in question.labels}
+    return by_item
 
 
 def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
@@ -332,32 +481,62 @@ def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_WRITERS: dict[Layout, Callable[[Run, Path], list[Path]]] = {
-    "hf": _write_hf,
-    "csv": _write_csv,
-    "jsonl": _write_jsonl,
-    "lewidi": _write_lewidi,
-    "label-studio": _write_tool("label-studio"),
-    "argilla": _write_tool("argilla"),
-    "prodigy": _write_tool("prodigy"),
-}
+# --- Tasks and records of annotation tools ---------------------------------------------------------------------------
 
-_BY_GROUP: dict[str, Callable[[Run, Path, str], list[Path]]] = {
-    "hf": _write_hf,
-    "csv": _write_csv,
-    "jsonl": _write_jsonl,
-    "lewidi": _write_lewidi,
-}
-"""Layouts with a place for soft labels per group."""
-
-
-Tool = Literal["label-studio", "argilla", "prodigy"]
 Row = Mapping[str, Any]
-"""Question, item, text, labels, soft_label, label, annotators, annotations; for a queue also ask and expected_gain."""
+"""Question, item, domain, text, labels, soft_label, label, annotators, annotations; facts has further columns."""
 
 AGENT = f"moral-entropy {__version__}"
 TEXT = "text"
-ASKED = ("ask", "expected_gain")
+
+
+def write_tasks(run: Run, queue: pl.DataFrame, out: Path, *, to: str, predictions: bool = False) -> str:
+    """Write items to annotate as a sheet, or as a file that an annotation tool imports; say how answers are read.
+
+    Ids, domains, texts and the items' own columns go along, so that votes which come back belong to the same items.
+
+    Parameters
+    ----------
+    run
+        The run.
+    queue
+        What `planning.next_votes` returns: items, and the questions that need them.
+    out
+        The file.
+    to
+        "csv", "xlsx", or a tool.
+    predictions
+        Whether annotators see the consensus label and its probability.
+    """
+    check_suffix(out, to)
+    pairs = queue.select("rank", pl.col("item").cast(pl.String), question=pl.col("questions").str.split(", "))
+    pairs = pairs.explode("question")
+    rows = export_rows(run).collect().drop("annotators", "annotations", strict=False)
+    rows = pairs.join(rows, on=["item", "question"], maintain_order="left")
+    if not predictions:
+        rows = rows.with_columns(label=pl.lit(None, pl.String), soft_label=pl.lit(None, pl.List(pl.Float64)))
+    roles = ("item", "domain", "text", "annotator")
+    columns = {role: name for role, name in run.manifest["columns"].items() if role in roles}
+    facts = item_columns(run).columns[1:]
+    if to in TOOLS:
+        _write_records(rows.with_columns(facts=pl.struct("domain", *facts)), out, to)
+        return f"audit what {to} exports together with the earlier votes: the items have the same ids"
+    names = [question.name for question in run.questions if question.name in set(pairs["question"])]
+    lead = [
+        "item",
+        *(name for name in ("domain", "text") if name in rows.columns and rows[name].null_count() < rows.height),
+        *facts,
+    ]
+    sheet = rows.unique("item", keep="first", maintain_order=True).select(*lead)
+    if predictions:
+        for name in names:
+            suggested = rows.filter(question=name).select("item", pl.col("label").alias(f"suggested {name}"))
+            sheet = sheet.join(suggested, on="item", how="left", maintain_order="left")
+    blank = [pl.lit(None, pl.String).alias(name) for name in ("annotator", *names)]
+    write_frame(sheet.with_columns(blank).rename(columns, strict=False).lazy(), out)
+    answers = f"--label {names[0]}" if len(names) == 1 else f"--questions {','.join(names)}"
+    annotator = columns.get("annotator", "annotator")
+    return f"filled in, it is read with: moral-entropy audit {out} --annotator {annotator} {answers}"
 
 
 def label_studio_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
@@ -372,11 +551,15 @@ def label_studio_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             if row["label"] is not None
         ]
         annotations = [
-            {"completed_by": _who(who, "email"), "was_cancelled": False, "result": [_choice(row, label, n)]}
+            {
+                "completed_by": None if annotator == ANONYMOUS else {"email": annotator},
+                "was_cancelled": False,
+                "result": [_choice(row, label, n)],
+            }
             for n, row in enumerate(group, 1)
-            for who, label in _votes(row)
+            for annotator, label in _votes(row)
         ]
-        data = {TEXT: _text(group[0]), ITEM_KEY: item} | {key: group[0][key] for key in ASKED if key in group[0]}
+        data = {TEXT: _text(group[0]), ITEM_KEY: item, **_facts(group[0])}
         yield {"id": at, "data": data, "annotations": annotations, "predictions": predictions}
 
 
@@ -390,8 +573,8 @@ def argilla_records(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     for item, group in _by_item(rows):
         responses = {
             row["question"]: [
-                {"value": label, "user_id": None if who == ANONYMOUS else who, "status": "submitted"}
-                for who, label in _votes(row)
+                {"value": label, "user_id": None if annotator == ANONYMOUS else annotator, "status": "submitted"}
+                for annotator, label in _votes(row)
             ]
             for row in group
         }
@@ -403,16 +586,26 @@ def argilla_records(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         yield {
             "id": item,
             "fields": {TEXT: _text(group[0])},
-            "metadata": {key: group[0][key] for key in ASKED if group[0].get(key) is not None},
+            "metadata": _facts(group[0]),
             "suggestions": suggestions,
-            "responses": {question: given for question, given in responses.items() if given},
+            "responses": {question: answers for question, answers in responses.items() if answers},
             "vectors": {},
         }
+
+
+def doccano_examples(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """Return one example per row, as a classification project imports it; labels of annotators, without their names."""
+    for row in rows:
+        labels = [label for _, label in _votes(row)] or ([row["label"]] if row["label"] is not None else [])
+        keys = {ITEM_KEY: row["item"], QUESTION_KEY: row["question"]}
+        yield {TEXT: _text(row), "label": list(dict.fromkeys(labels)), **keys, **_facts(row)}
 
 
 def prodigy_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return one task per vote, as `db-out` has them; of a row without votes one task that waits for an answer."""
     for row in rows:
+        suggested = {} if row["label"] is None else {"suggested": row["label"]}
+        score = {} if row["label"] is None else {"score": _chance(row)}
         task = {
             TEXT: _text(row),
             ITEM_KEY: row["item"],
@@ -422,20 +615,21 @@ def prodigy_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             "_view_id": "choice",
             "options": [{"id": label, "text": label} for label in row["labels"]],
             "config": {"choice_style": "single"},
-            "score": _chance(row),
-            "meta": {"suggested": row["label"], "score": _chance(row)} | {k: row[k] for k in ASKED if k in row},
+            **score,
+            "meta": _facts(row) | suggested | score,
         }
-        given = _votes(row)
-        if not given and "ask" in row:
+        votes = _votes(row)
+        if not votes and "annotations" not in row:
             yield task
-        for who, label in given:
-            by = {} if who == ANONYMOUS else {"_annotator_id": who, "_session_id": who}
+        for annotator, label in votes:
+            by = {} if annotator == ANONYMOUS else {"_annotator_id": annotator, "_session_id": annotator}
             yield task | {"accept": [label], "answer": "accept"} | by
 
 
-LAYOUTS: dict[Tool, Callable[[Iterable[Row]], Iterator[dict[str, Any]]]] = {
+TOOLS: dict[str, Callable[[Iterable[Row]], Iterator[dict[str, Any]]]] = {
     "label-studio": label_studio_tasks,
     "argilla": argilla_records,
+    "doccano": doccano_examples,
     "prodigy": prodigy_tasks,
 }
 
@@ -449,12 +643,14 @@ def _votes(row: Row) -> list[tuple[str, str]]:
     return list(zip(row.get("annotators") or (), row.get("annotations") or (), strict=True))
 
 
-def _who(annotator: str, key: str) -> dict[str, str] | None:
-    return None if annotator == ANONYMOUS else {key: annotator}
-
-
 def _text(row: Row) -> str:
     return row.get(TEXT) or ""
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    """Return the domain and the item's own columns, where it has them."""
+    facts = row["facts"] if "facts" in row else {"domain": row["domain"]}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _chance(row: Row) -> float | None:

@@ -187,3 +187,116 @@ def test_model_graded_evals_of_openai(write, spelt):
     assert spelt(votes) == [("fact.1", "gpt-4o", "A"), ("fact.2", "gpt-4o", "B")]
     assert votes.reading.dropped == {"judge without a verdict": 1, "no label": 1}
     assert votes.domains == ("sys-a",)
+
+
+def test_a_panel_of_inspect_is_read_grader_by_grader(tmp_path):
+    """The layout of inspect_ai 0.3.285: votes of a panel in the metadata, failures as null, models in the scorers."""
+    panel = {"votes": ["I", "P", None], "size": 3, "failures": [{"index": 2, "reason": "grader_failed"}]}
+    models = [{"model": f"openai/{name}", "config": {}} for name in ("gpt-4o", "o3", "gpt-4o")]
+    score = {"value": float("nan"), "answer": "x", "history": [], "metadata": {"panel": panel}}
+    collected = {"value": ["C", "C", "I"], "history": []}
+    samples = [
+        {"id": "q1", "epoch": 1, "input": "ask", "target": "x", "scores": {"model_graded_qa": score}},
+        {"id": "q1", "epoch": 2, "input": "ask", "target": "x", "scores": {"model_graded_qa": collected}},
+    ]
+    scorers = [{"name": "model_graded_qa", "options": {"model": models}}]
+    header = {"eval": {"task": "qa", "model": "m", "scorers": scorers}}
+    (tmp_path / "log.json").write_text(json.dumps(header | {"samples": samples}))
+    votes = read_votes(tmp_path / "log.json")
+    assert votes.annotators.to_list() == ["openai/gpt-4o#1", "openai/gpt-4o#2", "openai/o3"]
+    assert votes.ballots[0].labels == ("C", "I", "P")
+    assert votes.ballots[0].counts_ik.tolist() == [[0, 1, 1], [2, 1, 0]]
+    assert votes.reading.dropped == {"openai/gpt-4o#2 without a verdict": 1}
+    assert votes.kept["sample"].unique().to_list() == ["q1"]
+
+
+def test_a_test_run_of_deepeval(tmp_path):
+    """The layout of deepeval 4.3.1: `TestRun.model_dump(by_alias=True)` under testRunData."""
+    metrics = [
+        {"name": "Correctness [GEval]", "threshold": 0.5, "success": True, "score": 0.8, "evaluationModel": "gpt-4.1"},
+        {"name": "Faithfulness", "success": False, "score": 0.1, "evaluationModel": "o4-mini"},
+        {"name": "Correctness [GEval]", "error": "timeout", "evaluationModel": "o4-mini"},
+    ]
+    cases = [{"name": f"test_case_{n}", "input": f"ask {n}", "metricsData": metrics} for n in range(2)]
+    cases.append({"name": "test_case_2", "input": "ask", "metricsData": [{**metrics[0], "success": False},
+                                                                       {**metrics[1], "success": True}]})  # fmt: skip
+    run = {"testRunData": {"testFile": "t.py", "testCases": cases, "metricsScores": []}, "testRunLink": None}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    votes = read_votes(tmp_path / "run.json")
+    assert votes.questions == ("Correctness", "Faithfulness")
+    assert votes.annotators.to_list() == ["gpt-4.1", "o4-mini"]
+    assert votes.ballots[0].counts_ik.tolist() == [[0, 1], [0, 1], [1, 0]]
+    assert votes.reading.dropped == {"judge without a verdict": 2}
+
+
+def test_samples_of_lm_evaluation_harness(tmp_path):
+    """The layout of lm_eval 0.4.13: one file per task, a line per document and filter, a folder per model."""
+    for model, right in (("org__a", 1.0), ("org__b", 0.0)):
+        folder = tmp_path / "results" / model
+        folder.mkdir(parents=True)
+        lines = [
+            {"doc_id": n, "doc": {"question": f"ask {n}"}, "target": "7", "arguments": [], "resps": [["7"]],
+             "filtered_resps": ["7"], "filter": name, "metrics": ["exact_match"], "doc_hash": "x",
+             "exact_match": right if name == "strict-match" else float(n % 2)}
+            for n in range(3) for name in ("strict-match", "flexible-extract")
+        ]  # fmt: skip
+        (folder / "samples_gsm8k_2026-11-18T01-00-00.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    votes = read_votes(tmp_path / "results")
+    assert votes.annotators.to_list() == ["flexible-extract", "strict-match"]
+    assert votes.items.to_list()[0] == "org__a/gsm8k/0"
+    assert votes.domains == ("org__a", "org__b")
+    assert votes.kept["sample"].n_unique() == 3
+    assert votes.n_votes == 12
+
+
+def test_traces_of_mlflow(tmp_path):
+    """Lines as `mlflow.entities.Trace.to_json` of 3.17.2 writes them."""
+
+    def feedback(value, source, kind):
+        return {"assessment_name": "correct", "trace_id": "tr", "source": {"source_type": kind, "source_id": source},
+                "feedback": {"value": value}, "valid": True}  # fmt: skip
+
+    expected = {"assessment_name": "answer", "source": {"source_type": "HUMAN", "source_id": "anna@x.org"},
+                "expectation": {"value": "yes"}}  # fmt: skip
+    lines = [
+        {"info": {"trace_id": f"tr-{n}", "state": "OK", "request_preview": "ask", "tags": {"system": "new"},
+                  "assessments": [feedback(n > 0, "openai:/gpt-4o", "LLM_JUDGE"), feedback(True, "anna@x.org", "HUMAN"),
+                                  feedback(n > 0, "default", "LLM_JUDGE"), expected]}, "data": {"spans": []}}
+        for n in range(2)
+    ]  # fmt: skip
+    (tmp_path / "traces.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    votes = read_votes(tmp_path / "traces.jsonl")
+    assert votes.annotators.to_list() == ["anna@x.org", "llm judge", "openai:/gpt-4o"]
+    assert votes.ballots[0].counts_ik.tolist() == [[2, 1], [0, 3]]
+
+
+def test_one_object_of_judges_with_labels_by_item(tmp_path):
+    labels = {"gpt": {"a": "yes", "b": "no", "c": "yes"}, "llama": {"a": "yes", "b": "no", "c": "no"}}
+    (tmp_path / "votes.json").write_text(json.dumps(labels))
+    votes = read_votes(tmp_path / "votes.json")
+    assert votes.annotators.to_list() == ["gpt", "llama"]
+    assert votes.ballots[0].counts_ik.tolist() == [[0, 2], [2, 0], [1, 1]]
+
+
+def test_a_log_of_inspect_that_is_packed_with_zstd(tmp_path):
+    """What inspect_ai writes today: members of the zip have the compression method 93."""
+    codec = pytest.importorskip("pyarrow").Codec("zstd")
+    sample_1 = {"id": "q1", "epoch": 1, "input": "ask\nagain", "target": "x",
+                "scores": {name: {"value": value} for name, value in (("strict", "C"), ("mild", "I"))}}  # fmt: skip
+    members = {"header.json": {"eval": {"task": "qa", "model": "m"}}, "samples/q1_epoch_1.json": sample_1}
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in members.items():
+            archive.writestr(name, codec.compress(json.dumps(value, indent=2).encode(), asbytes=True))
+    packed = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            packed[info.header_offset + 8] = 93
+    at = packed.find(b"PK\x01\x02")
+    while at >= 0:
+        packed[at + 10] = 93
+        at = packed.find(b"PK\x01\x02", at + 1)
+    path.write_bytes(packed)
+    votes = read_votes(path)
+    assert votes.annotators.to_list() == ["mild", "strict"]
+    assert votes.n_votes == 2

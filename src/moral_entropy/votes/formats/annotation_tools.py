@@ -315,8 +315,10 @@ def read_doccano(path: Path, log: ReadingLog) -> pl.DataFrame:
         refuse(_shared(path.name) if kind == "json" else no_zip)
     votes = ExportedVotes(path.name, "doccano", log)
     for user, record in _doccano_records(path):
-        item = first_of(record, "id", "text", "data", "filename")
         facts = scalars(record, without=DOCCANO_KEYS) | scalars(mapping(record.get("meta")))
+        # Our own tasks say which item and question they are about.
+        item, question = facts.pop(ITEM_KEY, None), facts.pop(QUESTION_KEY, "label")
+        item = first_of(record, "id", "text", "data", "filename") if item is None else item
         votes.add_item(item, facts | {"text": first_of(record, "text", "data")})
         labels = first_of(record, *LABELS) or []
         labels = labels if isinstance(labels, list) else [labels]
@@ -326,7 +328,7 @@ def read_doccano(path: Path, log: ReadingLog) -> pl.DataFrame:
                 "items: export a classification project."
             )
         if labels:
-            votes.add_vote(item, user, "label", labels)
+            votes.add_vote(item, user, question, labels)
         else:
             log.drop("example the user did not label", 1)
     return votes.to_table("Nobody labelled an example.")

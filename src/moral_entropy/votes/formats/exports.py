@@ -18,6 +18,7 @@ from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
 from moral_entropy.votes.formats import (
     annotation_tools,
+    eval_frameworks,
     hf_datasets,
     inspect_ai,
     judge_records,
@@ -50,6 +51,9 @@ FORMATS: dict[str, Format] = {
     "promptfoo": Format(promptfoo.detect, promptfoo.to_table),
     "langfuse": Format(langfuse.detect, langfuse.to_table),
     "openai-evals": Format(openai_evals.detect, openai_evals.to_table, openai_evals.data_files),
+    "deepeval": Format(eval_frameworks.detect_deepeval, eval_frameworks.deepeval_to_table),
+    "lm-eval": Format(eval_frameworks.detect_lm_eval, eval_frameworks.lm_eval_to_table, eval_frameworks.lm_eval_files),
+    "mlflow": Format(eval_frameworks.detect_mlflow, eval_frameworks.mlflow_to_table),
     **{tool: _pair(annotation_tools, tool) for tool in ("label-studio", "argilla", "prodigy", "doccano")},
     "potato": _pair(annotation_tools, "potato", annotation_tools.potato_files),
     **{tool: _pair(annotation_tools, tool) for tool in ("mturk", "lewidi")},

@@ -1,0 +1,136 @@
+"""Do scores by judges hold what they promise? Simulated panels in five worlds, and panels whose majority is wrong.
+
+Usage: python studies/judges.py [--panels 160] [--worlds independent,shared,…] [--wrong-majority 60]
+
+Four systems answer the same 300 prompts (60 prompts in five epochs in the world of clusters), five judges are right in
+90 to 70%, and 150 answers are known, at random. Prints, by world, how often 90% intervals hold the planted share, their
+length, how often A - B (6 points) is held and decided. Uses the public API alone, so that an earlier version can be run
+with it (PYTHONPATH).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import polars as pl
+from scipy.stats import norm
+
+import moral_entropy as me
+
+SHARES = {"A": 0.76, "B": 0.70, "C": 0.65, "D": 0.80}
+JUDGES = {"gpt-4o": 0.9, "claude-3": 0.85, "llama-3": 0.8, "mistral": 0.75, "qwen": 0.7}
+WORLDS = ("independent", "shared", "lenient", "people", "epochs")
+N_PROMPTS, N_KNOWN, EPOCHS = 300, 150, 5
+
+
+def panel(world: str, seed: int, *, people_vote: bool) -> pl.DataFrame:
+    """Simulate the votes of one panel.
+
+    Parameters
+    ----------
+    world
+        One of `WORLDS`: errors are independent; all judges are wrong together on 15% of the items; they pass 30% more
+        of A's bad answers; answers are known by three people who are right in 85%; every prompt is asked five times.
+    seed
+        Of the panel.
+    people_vote
+        Whether people's votes are votes; else their majority is gold.
+    """
+    rng = np.random.default_rng(seed)
+    epochs = EPOCHS if world == "epochs" else 1
+    n_prompts = N_PROMPTS // epochs
+    names = np.array(list(SHARES))
+    system_i, prompt_i = np.divmod(np.arange(len(names) * N_PROMPTS), N_PROMPTS)
+    prompt_i = prompt_i // epochs
+    shared_p, own_sp = rng.standard_normal(n_prompts), rng.standard_normal((len(names), n_prompts))
+    noise_i = rng.standard_normal(len(system_i))
+    parts = (0.3, 0.4, 0.3) if epochs > 1 else (0.4, 0.0, 0.6)
+    sources = (shared_p[prompt_i], own_sp[system_i, prompt_i], noise_i)
+    skill_i = sum(np.sqrt(part) * x_i for part, x_i in zip(parts, sources, strict=True))
+    truth_i = skill_i < norm.ppf(list(SHARES.values()))[system_i]
+    together_i = (rng.random(len(truth_i)) < 0.15) & (world == "shared")
+    known_i = np.isin(np.arange(len(truth_i)), rng.choice(len(truth_i), N_KNOWN, replace=False))
+    votes = {}
+    for name, right in JUDGES.items():
+        chance_i = np.where((world == "lenient") & (system_i == 0) & ~truth_i, right - 0.3, right)
+        votes[name] = np.where(together_i, ~truth_i, (rng.random(len(truth_i)) < chance_i) == truth_i)
+    columns = {"item": np.arange(len(truth_i)), "system": names[system_i], "prompt": prompt_i}
+    gold_i, frames = truth_i, []
+    if world == "people":
+        people = np.stack([(rng.random(len(truth_i)) < 0.85) == truth_i for _ in range(3)])
+        gold_i = people.sum(axis=0) > 1
+        if people_vote:
+            frames = [pl.DataFrame(columns | {"annotator": name, "label": cast}).filter(known_i)
+                      for name, cast in zip(("Anna", "Ben", "Cem"), people, strict=True)]  # fmt: skip
+    frames += [pl.DataFrame(columns | {"annotator": name, "label": cast}) for name, cast in votes.items()]
+    gold = pl.Series("gold", gold_i).cast(pl.String)
+    known = pl.DataFrame({"item": columns["item"], "gold": gold}).filter(
+        known_i & (not people_vote or world != "people")
+    )
+    return pl.concat(frames).with_columns(pl.col("label").cast(pl.String)).join(known, on="item", how="left")
+
+
+def study(world: str, panels: int, first: int, *, majority: bool) -> dict[str, float]:
+    """Return the figures of one world."""
+    held, length, gap_held, decided, gap_length = [], [], [], [], []
+    for seed in range(first, first + panels):
+        votes = panel(world, seed, people_vote=not majority)
+        run = me.audit(votes, draws=20, domain="system", gold="gold" if votes["gold"].is_not_null().any() else "")
+        scores = me.score(run, by="domain")
+        for row in scores.frame.iter_rows(named=True):
+            held.append(row["low"] <= SHARES[row["group"]] <= row["high"])
+            length.append(row["high"] - row["low"])
+        for row in scores.differences.iter_rows(named=True):
+            if {row["group"], row["other"]} == {"A", "B"}:
+                sign = 1 if row["group"] == "A" else -1
+                low, high = sorted((sign * row["low"], sign * row["high"]))
+                gap_held.append(low <= 0.06 <= high)
+                decided.append(low > 0)
+                gap_length.append(high - low)
+    return {"held": np.mean(held), "length": np.mean(length), "gap held": np.mean(gap_held),
+            "decided": np.mean(decided), "gap length": np.mean(gap_length)}  # fmt: skip
+
+
+def wrong_majority(panels: int) -> None:
+    """Print how known answers overrule panels most of whose judges are wrong, together."""
+    from moral_entropy.judges.table import describe_judges
+
+    first, gains, slandered = [], [], 0
+    for seed in range(panels):
+        rng = np.random.default_rng(10_000 + seed)
+        n, n_known = 600, 150
+        truth_i, shared_i = rng.random(n) < 0.6, rng.random(n) < 0.6
+        right = {"gpt-4o": rng.random(n) < 0.9, "claude-3": rng.random(n) < 0.8}
+        right |= {name: np.where(rng.random(n) < 0.9, ~shared_i, rng.random(n) < 0.5)
+                  for name in ("llama-3", "qwen", "mistral")}  # fmt: skip
+        gold = [str(truth) if i < n_known else None for i, truth in enumerate(truth_i)]
+        rows = [(i, name, str(right_i[i] == truth_i[i]), gold[i]) for name, right_i in right.items() for i in range(n)]
+        run = me.audit(pl.DataFrame(rows, schema=["item", "annotator", "label", "gold"], orient="row"), draws=20)
+        judges = describe_judges(run)
+        first.append(judges.frame["judge"][0] == "gpt-4o")
+        unseen = judges.labels.filter(~pl.col("known"))
+        item_i = unseen["item"].cast(pl.Int64).to_numpy()
+        best = right["gpt-4o"][item_i].mean()
+        gains.append(((unseen["label"] == "True").to_numpy() == truth_i[item_i]).mean() - best)
+        roles = run.annotators.filter(pl.col("gold_accuracy") >= 0.7)["role"].to_list()
+        slandered += sum("guess" in role for role in roles)
+    print(f"{panels} panels with a wrong majority: best judge first in {np.mean(first):.1%}; labels against the best")
+    print(f"judge's: {100 * np.mean(gains):+.2f} points ({100 * np.min(gains):.1f} to {100 * np.max(gains):.1f});")
+    print(f"{slandered} judges right in 70% of the known answers are called guessing, or worse")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--panels", type=int, default=160)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first panel")
+    parser.add_argument("--majority", action="store_true", help="the majority of people is gold, as 0.2 needs it")
+    parser.add_argument("--worlds", default=",".join(WORLDS))
+    parser.add_argument("--wrong-majority", type=int, default=0)
+    chosen = parser.parse_args()
+    print(f"moral-entropy {me.__version__}, {chosen.panels} panels in each world, seeds from {chosen.first}")
+    for world in filter(None, chosen.worlds.split(",")):
+        figures = study(world, chosen.panels, chosen.first, majority=chosen.majority)
+        print(f"{world:12}", ", ".join(f"{name} {value:.3f}" for name, value in figures.items()), flush=True)
+    if chosen.wrong_majority:
+        wrong_majority(chosen.wrong_majority)
