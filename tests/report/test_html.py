@@ -16,6 +16,7 @@ from moral_entropy.report import html
 from moral_entropy.report.html import render, write_report
 from moral_entropy.report.page import page_data
 from moral_entropy.runs.run import read_run
+from moral_entropy.verdict.summary import question_rows, wrong_range
 
 
 def test_the_answer_comes_first_and_the_method_last(plain_run):
@@ -37,11 +38,13 @@ def test_the_table_by_question_holds_the_runs_figures(plain_run):
         alpha = run.table("agreement").filter(question=question, domain="(all)", statistic="krippendorff_alpha")
         assert row[3].startswith(f"{alpha['value'][0]:.2f} (")
         wrong = items.select(pl.min_horizontal("p", 1 - pl.col("p"))).to_series()
-        assert row[4] == f"{(wrong > 0.25).mean():.1%}" and row[6] == f"{wrong.mean():.1%}"
-        votes = run.table("votes").filter(question=question)
-        majority = votes.group_by("item").agg(yes=(pl.col("label") == "1").mean() >= 0.5)
-        joined = items.join(majority, on="item")
-        assert row[5].startswith(f"{((joined['p'] >= 0.5) != joined['yes']).mean():.1%}")
+        # The rest is that of the first screen.
+        [shown] = [shown for shown in question_rows(run) if shown["question"] == question]
+        assert row[4] == f"{(wrong > 0.25).mean():.1%}" and row[6] == wrong_range(shown)
+        votes = run.table("votes").filter(question=question).group_by("item", "label").agg(n=pl.len())
+        votes = votes.with_columns(most=pl.col("n").max().over("item"))
+        joined = items.filter(pl.col("n_votes") > 0).join(votes, on=["item", "label"], how="left")
+        assert shown["differs"] == pytest.approx((joined["n"].fill_null(0) < joined["most"].fill_null(1)).mean())
 
 
 @pytest.mark.parametrize("kind", ["plain", "hostile", "many"])

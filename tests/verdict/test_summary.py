@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 import moral_entropy as me
 from moral_entropy.planning import next_votes, worse_than_the_team
 from moral_entropy.rules.rules import rule_named
-from moral_entropy.verdict.headlines import run_figures
+from moral_entropy.verdict.figures import run_figures
 from moral_entropy.verdict.rates import interval_in_percent, pooled_rules, rule_groups
 from moral_entropy.verdict.summary import summarise
 
@@ -138,7 +138,8 @@ def test_annotators_are_held_against_gold_with_an_exact_interval(case):
 def test_next_asks_nobody_whom_gold_has_shown_to_be_bad(case):
     _, run, _ = case
     assert "eli" not in next_votes(run, 70)["annotator"].to_list()
-    assert set(next_votes(run, 70, annotators=["eli"])["annotator"]) == {"eli"}
+    # Whoever is named is asked, where the vote could change a label.
+    assert set(next_votes(run, 70, annotators=["eli"])["annotator"]) <= {"eli"}
 
 
 def test_votes_like_the_consensus_are_recounted(case):

@@ -58,7 +58,7 @@ def check(
     from moral_entropy.cli.screen import print_json, print_lines
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.headlines import ANNOTATOR, run_figures
+    from moral_entropy.verdict.figures import ANNOTATOR, run_figures
     from moral_entropy.verdict.rates import leading_rates
 
     with _broken_data_is_told_apart():
@@ -94,7 +94,7 @@ def _record(limit: Limit) -> dict[str, Any]:
 
 def _of_verdict(run: OpenRun, asked: str) -> tuple[dict[str, Any], str]:
     """Compare the verdict with what is wanted: as a record, and as a line."""
-    from moral_entropy.verdict.headlines import is_at_least
+    from moral_entropy.verdict.figures import is_at_least
 
     wanted, answer = asked.replace("-", " "), run.verdict.answer
     held = is_at_least(answer, wanted)

@@ -26,8 +26,6 @@ from moral_entropy.votes.labels import POSITIVE_NAMES
 if TYPE_CHECKING:
     from rich.table import Table
 
-OUTSIDE = "*"
-
 MOST_ANNOTATORS, FEW = 5, 5
 """Annotators shown, those who are surely wrong most often first; and checked votes below which a share says nothing."""
 
@@ -164,9 +162,6 @@ def rule_parts(run: Run) -> Iterator[str | Table]:
         if len(one["names"]) > 1:
             label = "labels" if len(one["names"]) == 2 else "label"
             yield from wrap(f"{_and(one['names'][1:])} {label} every item as {one['names'][0]} does", WIDTH)
-    if any(OUTSIDE in cell for row in rows for cell in row[1:]):
-        told = f"{OUTSIDE} outside its interval: on thin votes the label of the mean p is not the one most draws give"
-        yield from wrap(told, WIDTH)
     yield from _silent_rules(run)
     yield from () if several else RATES
     if led_by_p:
@@ -187,7 +182,7 @@ def _rule_cells(one: dict[str, Any], *, several: bool) -> list[str]:
 def _percent(figure: dict[str, Any] | None) -> str:
     if figure is None or figure["value"] is None:
         return NOTHING
-    return interval_in_percent(figure["value"], figure["low"], figure["high"], OUTSIDE)
+    return interval_in_percent(figure["value"], figure["low"], figure["high"])
 
 
 def _and(names: list[str]) -> str:

@@ -40,6 +40,7 @@ from moral_entropy.report.words import (
 from moral_entropy.runs.run import Run, cautions, model_notes, read_findings
 from moral_entropy.verdict.checked import checks_of
 from moral_entropy.verdict.rates import main_rule, pooled_rules
+from moral_entropy.verdict.summary import question_rows, wrong_range
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -118,13 +119,13 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1
 
 def question_cells(run: Run) -> dict[str, Any]:
     """Return the table by question."""
+    of_labels = {row["question"]: (percent(row["differs"]), wrong_range(row)) for row in question_rows(run)}
     rows = [
         [row["question"], f"{row['items']:,}", f"{row['votes'] / max(row['items'], 1):.1f}",
-         interval_of(row, "alpha", ".2f"), percent(row["uncertain"]), interval_of(row, "majority_differs", ".1%"),
-         percent(row["expected_wrong"])]
+         interval_of(row, "alpha", ".2f"), percent(row["uncertain"]), *of_labels.get(row["question"], ("", ""))]
         for row in question_frame(run).iter_rows(named=True)
     ]  # fmt: skip
-    heads = ("question", "items", "votes per item", "agreement α", "uncertain", f"{main_rule(run)} differs",
+    heads = ("question", "items", "votes per item", "agreement α", "uncertain", "majority differs",
              "wrong if errors are independent")  # fmt: skip
     return table(heads, rows)
 

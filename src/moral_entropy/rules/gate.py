@@ -6,7 +6,7 @@ A figure's name is `rule.metric` pooled over questions and domains; `care/any.fd
 one domain's of it, `BLM:any.fdr` a domain's over all questions, `(mean)/any.fdr` the mean over questions. With more
 than two labels `tone/any[anger].fdr` is one label's. `@gold` at the end grades against gold, else the consensus.
 `any.fdr.low` and `any.fdr.high` are the bounds of its interval. Figures that no rule has are named by whoever calls:
-see `moral_entropy.verdict.headlines`.
+see `moral_entropy.verdict.figures`.
 """
 
 from __future__ import annotations

@@ -170,34 +170,18 @@ def _figure(row: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if row is None else {name: row[name] for name in ("value", "low", "high", "n")}
 
 
-def interval_in_percent(value: float, low: float | None = None, high: float | None = None, mark: str = "*") -> str:
+def interval_in_percent(value: float, low: float | None = None, high: float | None = None) -> str:
     """Show a share in per cent with its interval, which is rounded outward so that it holds what it holds.
-
-    Parameters
-    ----------
-    value, low, high
-        The share and its interval.
-    mark
-        What follows a value that lies outside its interval.
 
     Examples
     --------
     >>> interval_in_percent(0.218, 0.209, 0.221), interval_in_percent(0.0065, 0.0062, 0.0071)
     ('21.8 (20–23)', '0.7 (0.6–0.8)')
-    >>> interval_in_percent(0.0, 0.0, 0.0), interval_in_percent(0.05, 0.06, 0.08)
-    ('0.0', '5.0* (6.0–8.0)')
     """
     shown = f"{tie_key(100 * value):z.1f}"
     if low is None or high is None or tie_key(high - low) == 0 == tie_key(value - low):
         return shown
-    outside = mark if is_outside(value, low, high) else ""
-    least, most = ends_in_percent(low, high)
-    return f"{shown}{outside} ({least}–{most})"
-
-
-def is_outside(value: float, low: float, high: float) -> bool:
-    """Say whether a share lies outside its interval as they are shown."""
-    return not low - 5e-4 <= value <= high + 5e-4
+    return f"{shown} ({'–'.join(ends_in_percent(low, high))})"
 
 
 def ends_in_percent(low: float, high: float) -> tuple[str, str]:

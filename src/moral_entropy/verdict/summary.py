@@ -24,7 +24,7 @@ from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, caution_record, cautions
 from moral_entropy.schemas import BETWEEN
-from moral_entropy.verdict.headlines import run_figures
+from moral_entropy.verdict.figures import run_figures
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.sheet import ROWS, sheet_name
 from moral_entropy.verdict.verdict import Verdict
@@ -150,7 +150,7 @@ class Summary:
         shown, hidden = self.questions[:most], self.questions[most:]
         rows: list[tuple[str, ...]] = [
             (short_name(row["question"], longest), _alpha(row), percent(row["uncertain"]), percent(row["differs"]),
-             _wrong(row))
+             wrong_range(row))
             for row in shown
         ]  # fmt: skip
         if not hidden:
@@ -257,7 +257,8 @@ def _alpha(row: dict[str, Any]) -> str:
     return f"α {alpha:z.2f}".replace("0.", ".") + (" ordered" if row["ordered"] else "")
 
 
-def _wrong(row: dict[str, Any]) -> str:
+def wrong_range(row: dict[str, Any]) -> str:
+    """Show between which shares of the labels are wrong, by a row of `question_rows`."""
     if row["low"] is None:
         return "–"
     if row["low"] == row["high"]:
