@@ -69,7 +69,7 @@ def make_run(frame, path, *, report=True, draws=60, **read):
     """Audit a frame into a run folder and give its path."""
     options = AuditOptions(read=ReadOptions(**read), fit=FitOptions(draws=draws, seed=1), report=report)
     # Named, as only gold that is named counts as checked labels.
-    return audit(frame, path, options, gold="gold" if "gold" in frame.columns else None).path
+    return audit(frame, path, options, gold="gold" if "gold" in getattr(frame, "columns", ()) else None).path
 
 
 class Page(HTMLParser):

@@ -703,8 +703,14 @@ class ReproduceOptions(StageOptions):
 
     draws: int = option(1_000, "Posterior draws.", panel=FIT, least=2)
     seed: int = option(0, "Seed of the draws and of the twins.", panel=FIT, least=0)
-
-    @property
-    def fit(self) -> FitOptions:
-        """The options of the fits, which are of the paper's model."""
-        return FitOptions(model="paper", draws=self.draws, seed=self.seed)
+    steps: int | None = option(
+        None, "Take this many steps of Adam, 200 in the paper's listing, instead of going to the mode.", panel=FIT,
+        least=1,
+    )  # fmt: skip
+    preset: Literal["mft"] | None = option(
+        None, "Prevalence priors of the author's earlier notebook, 80,20; flat when not given.", panel=FIT
+    )
+    classifier: str = option(
+        "tfidf", "Model that is trained on soft and hard labels: tfidf, minilm, a folder, or none.",
+        metavar="NAME|PATH", panel=FIT,
+    )  # fmt: skip

@@ -15,7 +15,7 @@ from moral_entropy.errors import MissingExtraError, VotesError
 from moral_entropy.progress import Advance, ignore
 
 try:
-    import torch
+    import torch as torch
     from torch import nn
     from torch.distributions import Dirichlet
     from torch.nn import functional

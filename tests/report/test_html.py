@@ -16,7 +16,11 @@ from moral_entropy.report import html
 from moral_entropy.report.html import render, write_report
 from moral_entropy.report.page import page_data
 from moral_entropy.runs.run import read_run
+<<<<<<< HEAD
 from moral_entropy.verdict.summary import question_rows, wrong_range
+=======
+from moral_entropy.verdict.summary import summarise
+>>>>>>> main
 
 
 def test_the_answer_comes_first_and_the_method_last(plain_run):
@@ -28,16 +32,17 @@ def test_the_answer_comes_first_and_the_method_last(plain_run):
     assert method.index("<details") < method.index("Items may lie between labels") and "<details open" not in method
 
 
-def test_the_table_by_question_holds_the_runs_figures(plain_run):
+def test_the_table_by_question_holds_the_rows_of_the_first_screen(plain_run):
     run = read_run(plain_run)
     rows = {row[0]: row for row in page_data(run)[0]["questions"]["rows"]}
-    assert list(rows) == ["care", "fairness"]
+    screen = {row["question"]: row for row in summarise(run).questions}
+    assert list(rows) == list(screen) == ["care", "fairness"]
     for question, row in rows.items():
         items = run.items.filter(question=question)
         assert row[1] == f"{items.height:,}" and row[2] == f"{items['n_votes'].mean():.1f}"
-        alpha = run.table("agreement").filter(question=question, domain="(all)", statistic="krippendorff_alpha")
-        assert row[3].startswith(f"{alpha['value'][0]:.2f} (")
+        assert row[3].startswith(f"{screen[question]['alpha']:.2f} (")
         wrong = items.select(pl.min_horizontal("p", 1 - pl.col("p"))).to_series()
+<<<<<<< HEAD
         # The rest is that of the first screen.
         [shown] = [shown for shown in question_rows(run) if shown["question"] == question]
         assert row[4] == f"{(wrong > 0.25).mean():.1%}" and row[6] == wrong_range(shown)
@@ -45,6 +50,17 @@ def test_the_table_by_question_holds_the_runs_figures(plain_run):
         votes = votes.with_columns(most=pl.col("n").max().over("item"))
         joined = items.filter(pl.col("n_votes") > 0).join(votes, on=["item", "label"], how="left")
         assert shown["differs"] == pytest.approx((joined["n"].fill_null(0) < joined["most"].fill_null(1)).mean())
+=======
+        assert row[4] == f"{(wrong > 0.25).mean():.1%}" == f"{screen[question]['uncertain']:.1%}"
+        majority = (
+            run.table("votes").filter(question=question).group_by("item").agg(yes=(pl.col("label") == "1").mean())
+        )
+        joined = items.join(majority, on="item").filter(pl.col("yes") != 0.5)
+        differs = ((joined["p"] >= 0.5) != (joined["yes"] > 0.5)).sum()
+        assert float(row[5].rstrip("%")) == pytest.approx(100 * differs / items.height, abs=1.5)
+        # Every answer is known: no range.
+        assert row[6] == f"{(items['gold'] != items['label']).mean():.1%}"
+>>>>>>> main
 
 
 @pytest.mark.parametrize("kind", ["plain", "hostile", "many"])

@@ -38,7 +38,7 @@ GROUPS = {
         "predict": "Predict p and its entropy for every text and question.",
     },
     "The paper": {
-        "reproduce": "Run the paper's study and lay every published figure beside ours.",
+        "reproduce": "Run the paper's study: its tables and figures with ours beside them, on a page to open.",
         "simulate": "Draw votes from a known truth, which is in the column gold.",
         "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
         "verify": "Compute a run again from its votes and settings, compare every file; exit with 1 if any differs.",

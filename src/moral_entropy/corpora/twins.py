@@ -127,9 +127,9 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     """Simulate a corpus: its domains, teams, votes per text and flagged texts, with texts and the truth.
 
     One row per vote. Columns: item, annotator, question (the foundation), label (0 or 1), domain, text, gold (0 or 1).
-    Every annotator of a text votes on all five foundations; in eMFD each says yes to exactly one, the one that they
-    were assigned. In every domain the any rule flags each foundation as often as in the paper's table. A third of the
-    yes texts lie between the labels, and as many of the no texts: `draw_domain` says how votes depend on the place.
+    Every annotator of a text votes on all five foundations; in eMFD each says yes to exactly one. In every domain the
+    any rule flags each foundation as often as in the paper's table. A third of the yes texts lie between the labels,
+    and as many of the no texts: `draw_domain` says how votes depend on the place.
 
     Parameters
     ----------
@@ -204,8 +204,7 @@ def scaled_facts(name: str, seed: int, scale: float) -> Facts:
     domains = [{**domain, "items": max(1, round(domain["items"] * scale))} for domain in facts["domains"]]
     annotators = facts["annotators"]
     if "uneven" in facts:
-        # Everybody may have marked a text for the same foundation.
-        annotators = max(facts["most_votes"] * len(facts["foundations"]), round(annotators * scale))
+        annotators = max(facts["most_votes"], round(annotators * scale))
     return {**facts, "domains": domains, "annotators": annotators, "width": max(2, len(str(annotators - 1)))}
 
 
@@ -400,7 +399,7 @@ def _solve_cell(any_rule: float, sensitivity_v: Floats, specificity_v: Floats, v
     return np.array([prevalence, 0.0]).round(DIGITS)
 
 
-# --- eMFD: coders mark passages for the one foundation they were assigned --------------------------------------------
+# --- eMFD: coders mark passages, each for one foundation -------------------------------------------------------------
 
 
 def _draw_highlights(facts: Facts, d: int, seed: int) -> DomainVotes:
@@ -417,7 +416,7 @@ def _draw_highlights(facts: Facts, d: int, seed: int) -> DomainVotes:
     uniform_v[order_v] = (rng.random() + GOLDEN * np.arange(len(item_v))) % 1.0
     marked_v = np.minimum((yes_vf.cumsum(axis=1) <= uniform_v[:, None]).sum(axis=1), n_foundations - 1)
     careless_v = rng.random(len(item_v)) < mistake * share_f[marked_v] / yes_vf[np.arange(len(item_v)), marked_v]
-    coder_v = _draw_coders(rng, facts, seed, item_v, turn_v, marked_v, careless_v)
+    coder_v = _draw_coders(rng, facts, seed, item_v, turn_v, careless_v)
     order_v = np.lexsort((coder_v, item_v))
     label_vf = (marked_v[order_v, None] == np.arange(n_foundations)).astype(np.int8)
     prevalence_f = (place_if > 0.5).mean(axis=0)
@@ -460,8 +459,8 @@ def solve_highlights(any_rule: Sequence[float], share_n: Floats) -> tuple[Floats
             return np.asarray(1 - (share_n * missed[..., None] ** powers_n).sum(axis=-1))
 
         clear_f = share_f @ seen(eye)
-        mixed_f = np.einsum("gh,u,guhf->f", pair_gh, weight_u / 2, seen(place_guhf))
-        return np.asarray((1 - BETWEEN) * clear_f + BETWEEN * mixed_f)
+        between_f = np.einsum("gh,u,guhf->f", pair_gh, weight_u / 2, seen(place_guhf))
+        return np.asarray((1 - BETWEEN) * clear_f + BETWEEN * between_f)
 
     def shares_at(mistake: float) -> Floats:
         share_f = target_f / target_f.sum()
@@ -497,28 +496,24 @@ def _draw_mains(rng: np.random.Generator, n_items: int, share_f: Floats) -> Floa
 
 
 def _draw_coders(
-    rng: np.random.Generator, facts: Facts, seed: int, item_v: Ints, turn_v: Ints, marked_v: Ints, careless_v: Flags
+    rng: np.random.Generator, facts: Facts, seed: int, item_v: Ints, turn_v: Ints, careless_v: Flags
 ) -> Ints:
-    """Draw who made the marks: somebody who was assigned that foundation, careless ones where it is a mistake."""
-    n_coders, n_foundations = facts["annotators"], len(facts["foundations"])
-    pool_rng = np.random.default_rng([seed, 0])
+    """Draw who made the marks, mostly careless coders where a mark is a mistake; nobody marks a text twice."""
+    pool_rng, n_coders = np.random.default_rng([seed, 0]), facts["annotators"]
     # The least busy still get a tenth or so of the mean workload.
-    busy_a = 0.2 + np.asarray(pool_rng.lognormal(sigma=facts["uneven"], size=n_coders))
-    care_a, assigned_a = pool_rng.beta(3, 3, size=n_coders), np.arange(n_coders) % n_foundations
+    busy_a = np.asarray(0.2 + pool_rng.lognormal(0.0, facts["uneven"], n_coders))
+    care_a = np.asarray(pool_rng.beta(3, 3, n_coders))
     coder_v, coder_it = np.empty(len(item_v), dtype=np.int64), np.full((item_v[-1] + 1, turn_v.max() + 1), -1)
     for turn in range(turn_v.max() + 1):
-        for foundation in range(n_foundations):
-            pool_a = np.flatnonzero(assigned_a == foundation)
-            for careless in (False, True):
-                open_v = np.flatnonzero((turn_v == turn) & (marked_v == foundation) & (careless_v == careless))
-                below_a = np.cumsum(busy_a[pool_a] * np.where(careless, 1 - care_a, care_a)[pool_a])
-                while len(open_v):
-                    drawn = np.searchsorted(below_a[:-1] / below_a[-1], rng.random(len(open_v)), side="right")
-                    coder_v[open_v] = pool_a[drawn]
-                    # Where the coder has already marked the text, another one is drawn.
-                    fresh = (coder_it[item_v[open_v]] != coder_v[open_v, None]).all(axis=1)
-                    coder_it[item_v[open_v[fresh]], turn] = coder_v[open_v[fresh]]
-                    open_v = open_v[~fresh]
+        for careless in (False, True):
+            open_v = np.flatnonzero((turn_v == turn) & (careless_v == careless))
+            below_a = (busy_a * (1 - care_a if careless else care_a)).cumsum()
+            while len(open_v):
+                coder_v[open_v] = np.searchsorted(below_a[:-1] / below_a[-1], rng.random(len(open_v)), side="right")
+                # Where the coder has already marked the text, another one is drawn.
+                fresh = (coder_it[item_v[open_v]] != coder_v[open_v, None]).all(axis=1)
+                coder_it[item_v[open_v[fresh]], turn] = coder_v[open_v[fresh]]
+                open_v = open_v[~fresh]
     return coder_v
 
 

@@ -285,9 +285,7 @@ def _find(
 
 def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optimum:
     """Take the paper's steps, in single precision as there, and measure the steepness where they end."""
-    import torch
-
-    from moral_entropy.torch import RATE, DawidSkene
+    from moral_entropy.torch import RATE, DawidSkene, torch
 
     patterns = posterior.patterns
     if (patterns.clamp_r != UNKNOWN).any():

@@ -16,18 +16,19 @@ from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.report.card import protocol
 from moral_entropy.report.words import RATES
-from moral_entropy.rules.advice import wrong_rows
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.verdict.rates import main_rule, wrong_by
+from moral_entropy.verdict.summary import question_rows
 
 CAPTIONS = {
     "questions": "By question: items, votes, Krippendorff's alpha, labels whose chance of error is above a quarter, "
-    "items that the vote labels otherwise than the consensus, and wrong labels to expect if errors are independent.",
+    "items that the majority labels otherwise, and the range of the share of wrong labels: by gold, else if errors are "
+    "independent.",
     "prevalence": "Share of the items that have each label, as the model estimates it.",
     "agreement": "Agreement between annotators.",
     "rates": "Error rates of rules: those to expect under p (reference consensus), and those counted against gold.",
     "entropy": "Mean entropy per item and its parts, in nats.",
 }
+FIGURES = ("alpha", "alpha_low", "alpha_high", "uncertain", "majority_differs", "wrong_from", "wrong_to")
 LATEX = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}"}
@@ -73,24 +74,24 @@ def paper_tables(run: Run) -> dict[str, pl.DataFrame]:
 
 
 def question_frame(run: Run) -> pl.DataFrame:
-    """Return one row per question: items, votes, alpha, uncertain, majority_differs, expected_wrong; some with ends."""
-    facts, weight = ("question", "items_counted", "votes", "uncertain"), pl.col("items_counted")
-    fits = pl.DataFrame([{name: fit[name] for name in facts} for fit in run.manifest["questions"]])
-    uncertain = (pl.col("uncertain") * weight).sum() / weight.sum()
-    rows = fits.group_by("question", maintain_order=True).agg(
-        items=weight.sum().round().cast(pl.Int64), votes=pl.col("votes").sum(), uncertain=uncertain
-    )
-    wrong = (wrong_by(run, "p") * pl.col("count")).sum() / pl.col("count").sum()
-    expected = run.scan("items").group_by("question").agg(expected_wrong=wrong).collect(engine="streaming")
-    rows = rows.join(expected, on="question", how="left", maintain_order="left")
-    alpha = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha")
-    differs = wrong_rows(run.rules.filter(rule=main_rule(run), reference="consensus", domain=ALL))
-    for name, figures in (("alpha", alpha.to_dicts()), ("majority_differs", differs)):
-        by_question = {row["question"]: row for row in figures}
-        for end, column in (("", "value"), ("_low", "low"), ("_high", "high")):
-            cells = [by_question.get(question, {}).get(column) for question in rows["question"]]
-            rows = rows.with_columns(pl.Series(f"{name}{end}", cells, dtype=pl.Float64))
-    return rows
+    """Return the rows of the first screen, one per question: the same figures, votes, and alpha with its interval."""
+    votes = {
+        (f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"]): fit
+        for fit in run.manifest["questions"]
+    }
+    agreement = {
+        (row["question"], row["statistic"]): row for row in run.table("agreement").filter(domain=ALL).to_dicts()
+    }
+    rows = []
+    for row in question_rows(run):
+        fit = votes[row["question"]]
+        alpha = agreement.get((fit["question"], f"krippendorff_alpha{'_ordinal' * row['ordered']}"), {})
+        rows.append(
+            {"question": row["question"], "items": row["items"], "votes": fit["votes"], "alpha": row["alpha"],
+             "alpha_low": alpha.get("low"), "alpha_high": alpha.get("high"), "uncertain": row["uncertain"],
+             "majority_differs": row["differs"], "wrong_from": row["low"], "wrong_to": row["high"]}
+        )  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(FIGURES, pl.Float64), infer_schema_length=None)
 
 
 def rate_frame(run: Run) -> pl.DataFrame:
@@ -187,18 +188,23 @@ def latex_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]
 
 def methods(run: Run) -> str:
     """Say in one paragraph how the labels were made and how sure they are, with the figures of the run."""
-    sentences, rule = [protocol(run)], main_rule(run)
-    entropy = dict(run.table("entropy").filter(domain=ALL).select("question", "total").iter_rows())
+    sentences = [protocol(run)]
+    by_gold = run.verdict.checked_by == "gold"
     for row in question_frame(run).iter_rows(named=True):
-        name = row["question"]
+        wrong = f"{percent(row['wrong_from'])} to {percent(row['wrong_to'])} of the consensus labels are wrong"
         figures = [
             f"Krippendorff's alpha was {interval_of(row, 'alpha', '.2f')}",
             f"{percent(row['uncertain'])} of the labels were uncertain (chance of error above a quarter)",
-            f"the rule {rule} labelled {interval_of(row, 'majority_differs', '.1%')} otherwise than the consensus",
-            f"the mean entropy per item was {entropy[name]:.3f} nats",
-            f"if annotators err independently, {percent(row['expected_wrong'])} of the consensus labels are wrong",
+            f"the majority labelled {percent(row['majority_differs'])} otherwise than the consensus",
+            f"{'by gold labels' if by_gold else 'if annotators err independently'}, {wrong}",
         ]
-        sentences.append(f"On {name} ({row['items']:,} items, {row['votes']:,} votes), {'; '.join(figures)}.")
+        sentences.append(
+            f"On {row['question']} ({row['items']:,} items, {row['votes']:,} votes), {'; '.join(figures)}."
+        )
+    entropy = (
+        run.table("entropy").filter(domain=ALL).select(pl.format("{} on {}", pl.col("total").round(3), "question"))
+    )
+    sentences.append(f"The mean entropy per item, in nats, was {', '.join(entropy.to_series())}.")
     if (error := run.verdict.error) is None:
         sentences.append("No labels were checked: mistakes that annotators share come on top.")
     else:

@@ -1,7 +1,7 @@
 // The report's page: reads the JSON in #data, fills the lists of items and annotators, sorts tables.
 // What comes from the data becomes text nodes only; nothing of it is ever parsed as HTML or run.
 const D = JSON.parse(document.getElementById("data").textContent);
-const ALL = "(all)", PAGE = 25, ROWS = 100, ROWS_ON_PAPER = 1000;
+const ALL = "(all)", PAGE = 10, ROWS = 100, ROWS_ON_PAPER = 1000;
 const $ = (id) => document.getElementById(id);
 
 /** Unpack a table of columns into rows. */
@@ -86,7 +86,7 @@ function makeSortable(grid) {
 }
 
 function grid(heads, lines) {
-  const cell = (child, at) => make("td", { "data-title": heads[at] }, child);
+  const cell = (child, at) => make("td", { "data-title": heads[at], class: /^[\d,]+$/.test(child) ? "number" : "" }, child);
   return make("table", { class: "grid" }, make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
     make("tbody", {}, ...lines.map((line) => make("tr", {}, ...line.map(cell)))));
 }
