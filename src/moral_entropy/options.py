@@ -632,7 +632,7 @@ class TrainOptions(StageOptions):
         panel=LEARN,
     )
     model: str = option(
-        "minilm", "Model to train: minilm, tfidf, a folder or a name on the hub.", metavar="NAME|PATH", panel=TRAIN
+        "minilm", "Model to train: minilm, tfidf, or the folder of one.", metavar="NAME|PATH", panel=TRAIN
     )
     epochs: int = option(3, "Passes over the texts.", panel=TRAIN, least=1)
     batch_size: int = option(32, "Texts per step.", panel=TRAIN, least=1)
