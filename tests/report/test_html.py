@@ -16,11 +16,7 @@ from moral_entropy.report import html
 from moral_entropy.report.html import render, write_report
 from moral_entropy.report.page import page_data
 from moral_entropy.runs.run import read_run
-<<<<<<< HEAD
-from moral_entropy.verdict.summary import question_rows, wrong_range
-=======
 from moral_entropy.verdict.summary import summarise
->>>>>>> main
 
 
 def test_the_answer_comes_first_and_the_method_last(plain_run):
@@ -42,15 +38,6 @@ def test_the_table_by_question_holds_the_rows_of_the_first_screen(plain_run):
         assert row[1] == f"{items.height:,}" and row[2] == f"{items['n_votes'].mean():.1f}"
         assert row[3].startswith(f"{screen[question]['alpha']:.2f} (")
         wrong = items.select(pl.min_horizontal("p", 1 - pl.col("p"))).to_series()
-<<<<<<< HEAD
-        # The rest is that of the first screen.
-        [shown] = [shown for shown in question_rows(run) if shown["question"] == question]
-        assert row[4] == f"{(wrong > 0.25).mean():.1%}" and row[6] == wrong_range(shown)
-        votes = run.table("votes").filter(question=question).group_by("item", "label").agg(n=pl.len())
-        votes = votes.with_columns(most=pl.col("n").max().over("item"))
-        joined = items.filter(pl.col("n_votes") > 0).join(votes, on=["item", "label"], how="left")
-        assert shown["differs"] == pytest.approx((joined["n"].fill_null(0) < joined["most"].fill_null(1)).mean())
-=======
         assert row[4] == f"{(wrong > 0.25).mean():.1%}" == f"{screen[question]['uncertain']:.1%}"
         majority = (
             run.table("votes").filter(question=question).group_by("item").agg(yes=(pl.col("label") == "1").mean())
@@ -60,7 +47,6 @@ def test_the_table_by_question_holds_the_rows_of_the_first_screen(plain_run):
         assert float(row[5].rstrip("%")) == pytest.approx(100 * differs / items.height, abs=1.5)
         # Every answer is known: no range.
         assert row[6] == f"{(items['gold'] != items['label']).mean():.1%}"
->>>>>>> main
 
 
 @pytest.mark.parametrize("kind", ["plain", "hostile", "many"])

@@ -39,13 +39,8 @@ from moral_entropy.report.words import (
 )  # fmt: skip
 from moral_entropy.runs.run import Run, cautions, model_notes, read_findings
 from moral_entropy.verdict.checked import checks_of
-<<<<<<< HEAD
-from moral_entropy.verdict.rates import main_rule, pooled_rules
-from moral_entropy.verdict.summary import question_rows, wrong_range
-=======
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.summary import outlying_people, reading_notes
->>>>>>> main
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -124,18 +119,6 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1
 
 
 def question_cells(run: Run) -> dict[str, Any]:
-<<<<<<< HEAD
-    """Return the table by question."""
-    of_labels = {row["question"]: (percent(row["differs"]), wrong_range(row)) for row in question_rows(run)}
-    rows = [
-        [row["question"], f"{row['items']:,}", f"{row['votes'] / max(row['items'], 1):.1f}",
-         interval_of(row, "alpha", ".2f"), percent(row["uncertain"]), *of_labels.get(row["question"], ("", ""))]
-        for row in question_frame(run).iter_rows(named=True)
-    ]  # fmt: skip
-    heads = ("question", "items", "votes per item", "agreement α", "uncertain", "majority differs",
-             "wrong if errors are independent")  # fmt: skip
-    return table(heads, rows)
-=======
     """Return the table by question: the rows of the first screen."""
     rows = []
     for row in question_frame(run).iter_rows(named=True):
@@ -147,7 +130,6 @@ def question_cells(run: Run) -> dict[str, Any]:
         )  # fmt: skip
     wrong = "wrong by gold" if run.verdict.checked_by == "gold" else "wrong if errors are independent"
     return table(("question", "items", "votes per item", "agreement α", "uncertain", "majority differs", wrong), rows)
->>>>>>> main
 
 
 def findings_section(run: Run) -> dict[str, Any]:
