@@ -39,7 +39,8 @@ from moral_entropy.rules.table import audit_rules
 from moral_entropy.runs.folder import write_manifest, writing
 from moral_entropy.runs.make import count_votes, reading_facts
 from moral_entropy.runs.run import Run
-from moral_entropy.train import compare, targets
+from moral_entropy.train import run as compare
+from moral_entropy.train import targets
 from moral_entropy.train.classifier import train_classifier
 from moral_entropy.votes.table import Votes
 
