@@ -79,25 +79,17 @@ def check(
 
     with _broken_data_is_told_apart():
         opened = read_run(run)
-<<<<<<< HEAD
-        some = any(ANNOTATOR in spec for spec in (*maximum, *minimum))
-        figures = run_figures(opened, annotators=some)
-        limits = check_limits(leading_rates(opened), maxima=maximum, minima=minimum, more=figures, strict=strict)
-        asked = [_of_verdict(opened, verdict)] if verdict is not None else []
-    records = [*map(_record, limits), *(record for record, _ in asked)]
-=======
         maxima, minima = ([], []) if against is None else limits_against(opened, read_run(against))
         specs = (*maximum, *minimum)
         figures = run_figures(opened, annotators=any(ANNOTATOR in spec for spec in specs)) | domain_figures(opened)
         if any("score" in spec for spec in specs):
             figures |= _scores(opened)
         limits = check_limits(
-            opened.rules, maxima=[*maximum, *maxima], minima=[*minimum, *minima], more=figures, strict=strict
+            leading_rates(opened), maxima=[*maximum, *maxima], minima=[*minimum, *minima], more=figures, strict=strict
         )
         of_verdict = [_of_verdict(opened, verdict)] if verdict is not None else []
     records = [*map(_record, limits), *(record for record, _ in of_verdict)]
     lines = [*map(str, limits), *(line for _, line in of_verdict)]
->>>>>>> main
     outcomes = {str(record["outcome"]) for record in records}
     if summary is not None:
         _write_summary(opened, lines, summary)

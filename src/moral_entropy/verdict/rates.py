@@ -81,7 +81,7 @@ def wrong_if_independent(consensus: Consensus, fit: QuestionFit) -> tuple[float,
 
 def _paper_p(consensus: Consensus, fit: QuestionFit) -> Floats:
     """Compute label probabilities at the mode of the paper's model, which begins at the vote shares."""
-    patterns = replace(fit.patterns, tilt_rk=np.zeros((0, 0)))
+    patterns = fit.patterns
     options = replace(consensus.options, model="paper")
     posterior = log_posterior(consensus.votes, fit.ballot, patterns, consensus.priors, options)
     sample = posterior.sample(SAMPLE_VOTES)
