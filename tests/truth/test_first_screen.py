@@ -144,22 +144,23 @@ def misses(made, seed):
     return found, len(summary.questions)
 
 
-def check(name, seeds):
-    """Assert that at most one sentence in ten is wrong; of few sentences, one."""
+def check(name, seeds, share):
+    """Assert that at most this share of the rows is wrong."""
     results = [misses(SETS[name], seed) for seed in seeds]
     wrong, rows = [text for texts, _ in results for text in texts], sum(n for _, n in results)
-    assert len(wrong) <= max(1, rows // 10), wrong
+    assert len(wrong) <= np.ceil(share * rows), wrong
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_the_screen_says_is_so(name):
-    check(name, (1, 2))
+    # Two sets are few: the slow test holds it to one in ten.
+    check(name, (1, 2), 0.2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_what_the_screen_says_is_so_in_nine_of_ten_sets(name):
-    check(name, range(30))
+    check(name, range(30), 0.1)
 
 
 def test_the_one_who_guesses_is_named():
