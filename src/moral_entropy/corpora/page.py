@@ -347,8 +347,9 @@ def soft_table(scores: pl.DataFrame) -> Table:
     for question, reference in dict.fromkeys((key[0], key[1]) for key in by):
         soft, right = by[question, reference, "auc", "soft"], by[question, reference, "accuracy", "soft"]
         gains = [by[question, reference, "accuracy", target] for target in ("majority", "any")]
-        cells = [f"{100 * gain['difference']:+.1f} ({100 * gain['difference_low']:+.1f} to "
-                 f"{100 * gain['difference_high']:+.1f})" if gain["difference"] is not None else NOTHING
+        # A cell that begins with a plus would be a formula in a spreadsheet.
+        cells = [f"{100 * gain['difference']:.1f} ({100 * gain['difference_low']:.1f} to "
+                 f"{100 * gain['difference_high']:.1f})".replace("-", "−") if gain["difference"] is not None else NOTHING
                  for gain in gains]  # fmt: skip
         paper = f"{auc[question]:.3f}" if question in auc and reference == "majority" else ""
         scores_of = [NOTHING if row["value"] is None else f"{scale * row['value']:.{digits}f}"
