@@ -30,7 +30,7 @@ GROUPS = {
     "Decide": {
         "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many are wrong.",
         "check": "Check figures of an audit against limits; exit with 0 if all hold, with 1 if one fails.",
-        "compare": "Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.",
+        "compare": "Compare two runs: two batches of items, or the same items with other votes or settings.",
     },
     "Hand on": {
         "export": "Write the items of a run with votes, probabilities and soft labels, for other programs.",

@@ -39,7 +39,8 @@ from moral_entropy.rules.table import audit_rules
 from moral_entropy.runs.folder import write_manifest, writing
 from moral_entropy.runs.make import count_votes, reading_facts
 from moral_entropy.runs.run import Run
-from moral_entropy.train import compare, targets
+from moral_entropy.train import run as training
+from moral_entropy.train import targets
 from moral_entropy.train.classifier import train_classifier
 from moral_entropy.votes.table import Votes
 
@@ -194,7 +195,7 @@ def _train(runs: Mapping[str, Run], options: ReproduceOptions, progress: Progres
     if options.classifier == "none" or name is None:
         return pl.DataFrame(), "" if name else "No classifier was trained: the votes come without texts."
     run, settings = runs[name], TrainOptions(model=options.classifier, compare=True, seed=options.seed)
-    kinds = [*compare.COMPARED, *(["gold"] if targets.has_labels(run, "gold") else [])]
+    kinds = [*training.COMPARED, *(["gold"] if targets.has_labels(run, "gold") else [])]
 
     def advance(share: float) -> None:
         progress(f"{CORPORA[name]}: train", share)
@@ -203,7 +204,7 @@ def _train(runs: Mapping[str, Run], options: ReproduceOptions, progress: Progres
         train, test = targets.split_targets(targets.read_targets(run, kinds), TESTED, seed=options.seed)
         targets.check_classes(train, "soft")
         first = train_classifier(train, "soft", settings, advance=ignore_stage)
-        scores = compare.compare_targets(train, test, settings, first, advance=advance)
+        scores = training.compare_targets(train, test, settings, first, advance=advance)
     except (MissingExtraError, TrainError) as error:
         return pl.DataFrame(), f"No classifier was trained: {error}"
     return scores.with_columns(corpus=pl.lit(name)), ""

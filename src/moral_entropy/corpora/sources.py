@@ -54,7 +54,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     if inputs.twins:
         from moral_entropy.corpora.twins import twin
 
-        votes = read_votes(twin(name, seed=seed, scale=inputs.scale))
+        votes = read_votes(twin(name, seed=seed, scale=inputs.scale), gold="gold")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
     elif name == "emfd" and inputs.themes is not None and FORMATS[name].detect(Path(inputs.files[name])):
         votes = _with_themes(Path(inputs.files[name]), read_themes(inputs.themes), gold)

@@ -42,17 +42,17 @@ inner = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @inner
-def _row(code_v, begin, end, known, vote_cz, weight_z, tilt_rz, r, x_z):
+def _row(code_v, begin, end, clamped, vote_cz, weight_z, tilt_rz, r, x_z):
     """Write the probabilities of a row's states; return the log likelihood."""
     n_states = len(x_z)
     log_row = 0.0
-    if known >= 0:
+    if clamped >= 0:
         # Logs are added: a product would vanish where hundreds of votes contradict what is known.
-        log_row = math.log(max(weight_z[known], 1e-300))
+        log_row = math.log(max(weight_z[clamped], 1e-300))
         for v in range(begin, end):
-            log_row += math.log(max(vote_cz[code_v[v], known], 1e-300))
+            log_row += math.log(max(vote_cz[code_v[v], clamped], 1e-300))
         for z in range(n_states):
-            x_z[z] = 1.0 if z == known else 0.0
+            x_z[z] = 1.0 if z == clamped else 0.0
         return log_row
     for z in range(n_states):
         x_z[z] = weight_z[z]

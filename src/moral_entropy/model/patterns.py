@@ -212,9 +212,9 @@ def collapse(
     return replace(items.take(first_r), weight_r=weight_r, row_i=row_i)
 
 
-def _hashes(rows: Patterns, salt: int, most: int | None = None) -> NDArray[np.uint64]:
+def _hashes(rows: Patterns, salt: int, limit: int | None = None) -> NDArray[np.uint64]:
     """Compute 64-bit hashes of the first rows, or of all: of their votes, their known label and their domain."""
-    n_rows = min(rows.n_rows, most or rows.n_rows)
+    n_rows = min(rows.n_rows, limit or rows.n_rows)
     hash_r = np.empty(n_rows, dtype=np.uint64)
     for lo in range(0, n_rows, ROWS_AT_ONCE):
         hi = min(lo + ROWS_AT_ONCE, n_rows)

@@ -239,11 +239,11 @@ class Posterior:
     spread: Spread | None = None
     held: Parameters | None = None
 
-    def add_up(self, function: Callable[..., Any], *more: Any) -> Any:
+    def add_up(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Apply a function of patterns and states to all votes: here, or where they are."""
         if self.spread is None:
-            return function(self.patterns, self.states, *more)
-        return self.spread(function, self.states, *more)
+            return function(self.patterns, self.states, *arguments)
+        return self.spread(function, self.states, *arguments)
 
     def sample(self, most_votes: int) -> Posterior:
         """Return the log posterior of a sample of the votes; itself where they are few, and here."""
@@ -321,8 +321,8 @@ class Posterior:
         own_att = self.unknown_label(at, counts)
         n_own, start = self.n_own, self.n_weights
         for a, own_tt in enumerate(own_att):
-            own = slice(start + a * n_own, start + (a + 1) * n_own)
-            curvature_pp[own, own] -= own_tt
+            block = slice(start + a * n_own, start + (a + 1) * n_own)
+            curvature_pp[block, block] -= own_tt
         curvature_pp += self.add_up(missing_information, at)
         return np.asarray(curvature_pp)
 
