@@ -348,9 +348,9 @@ def soft_table(scores: pl.DataFrame) -> Table:
         soft, right = by[question, reference, "auc", "soft"], by[question, reference, "accuracy", "soft"]
         gains = [by[question, reference, "accuracy", target] for target in ("majority", "any")]
         # A cell that begins with a plus would be a formula in a spreadsheet.
-        cells = [f"{100 * gain['difference']:.1f} ({100 * gain['difference_low']:.1f} to "
-                 f"{100 * gain['difference_high']:.1f})".replace("-", "−") if gain["difference"] is not None else NOTHING
-                 for gain in gains]  # fmt: skip
+        cells = [NOTHING if gain["difference"] is None else
+                 f"{100 * gain['difference']:.1f} ({100 * gain['difference_low']:.1f} to "
+                 f"{100 * gain['difference_high']:.1f})".replace("-", "−") for gain in gains]  # fmt: skip
         paper = f"{auc[question]:.3f}" if question in auc and reference == "majority" else ""
         scores_of = [NOTHING if row["value"] is None else f"{scale * row['value']:.{digits}f}"
                  for row, scale, digits in ((soft, 1, 3), (right, 100, 1))]  # fmt: skip
