@@ -79,7 +79,7 @@ def wrong_if_independent(consensus: Consensus, fit: QuestionFit) -> tuple[float,
 def _paper_p(consensus: Consensus, fit: QuestionFit) -> Floats:
     """Compute label probabilities at the mode of the paper's model, which begins at the vote shares."""
     no_domain_r = np.zeros(0, dtype=np.int32)
-    patterns = replace(fit.patterns, domain_r=no_domain_r, n_domains=1, tilt_rk=np.zeros((0, 0)))
+    patterns = replace(fit.patterns, domain_r=no_domain_r, n_domains=1)
     options = replace(consensus.options, model="paper")
     posterior = log_posterior(consensus.votes, fit.ballot, patterns, consensus.priors, options)
     sample = posterior.sample(SAMPLE_VOTES)
