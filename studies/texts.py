@@ -202,6 +202,7 @@ def study_shuffled(data: Path, seeds: int) -> list[str]:
             excluded += worth["low"] > 0.0
             points.append(worth["votes"])
         rows.append(f"| {name}, {question.name}, 2 | {seeds} | {excluded} | {np.mean(np.array(points) > 0):.0%} |")
+        print(rows[-1], file=sys.stderr, flush=True)
     return rows
 
 
@@ -214,8 +215,8 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    shuffled = study_shuffled(options.data, options.seeds)
     scores, errors = study_predictions(options.data, options.texts)
+    shuffled = study_shuffled(options.data, options.seeds)
     tables = {
         "scores": [f"| set, question, votes known | {' | '.join(METHODS)} | worth of a text (both) |",
                    "| --- " * (len(METHODS) + 2) + "|", *scores],

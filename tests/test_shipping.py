@@ -116,24 +116,78 @@ def test_the_action_takes_its_inputs_by_the_environment():
         assert set(used) <= ACTION["inputs"].keys()
 
 
-@pytest.mark.parametrize(("limit", "code"), [("--max majority.fnr=0.99", 0), ("--max any.fpr=0", 1)])
-def test_the_steps_of_the_action_audit_and_check(limit, code, plain_run, tmp_path):
+def noisy_votes(path, flips):
+    """Write the votes of five people on 200 items, some of which are flipped."""
+    rows = ["item,annotator,label"]
+    for i in range(200):
+        rows += [f"t{i},{a},{(i % 3 == 0) ^ ((7 * i + 13 * n) % 20 < flips)}" for n, a in enumerate("abcde")]
+    path.write_text("\n".join(rows) + "\n")
+
+
+CASES = {
+    "better": (1, "", 0, "holds"),
+    "same": (3, "", 0, "holds"),
+    "worse": (8, "", 1, "FAILED"),
+    "undecidable": (3, "--min label/alpha={alpha} --strict", 3, "UNDECIDED"),
+    "limit": (3, "--max label/uncertain=0", 1, "FAILED"),
+}
+"""Flips in twenty votes, limits, exit code, and the word in log and summary; the earlier batch has three flips."""
+
+
+@pytest.fixture(scope="module")
+def in_a_shell(tmp_path_factory):
+    """Run steps of action.yml as they are, with this package; install nothing."""
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("no bash here")
-    program = tmp_path / "bin" / "moral-entropy"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m moral_entropy "$@"\n')
-    program.chmod(0o755)
-    told = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"),
-            "RUN": str(plain_run), "LIMITS": limit, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}  # fmt: skip
-    command = [bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", script_of("Check")]
-    done = subprocess.run(
-        command, env={**os.environ, **told}, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    folder = tmp_path_factory.mktemp("action")
+    (folder / "bin").mkdir()
+    for name, command in (
+        ("moral-entropy", f'exec "{sys.executable}" -m moral_entropy "$@"'),
+        ("python", 'echo "$@" > pip.txt'),
+    ):
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{command}\n")
+        (folder / "bin" / name).chmod(0o755)
+
+    def run(step, **values):
+        path = {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+        command = [bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", script_of(step)]
+        return subprocess.run(
+            command, env={**os.environ, **path, **values}, cwd=folder, capture_output=True, text=True, check=False
+        )
+
+    noisy_votes(folder / "old.csv", 3)
+    assert run("Audit", VOTES="old.csv", RUN="old", OPTIONS="--draws 50 --no-report").returncode == 0
+    return folder, run
+
+
+def test_the_action_installs_its_own_checkout(in_a_shell):
+    folder, run = in_a_shell
+    assert run("Install", SOURCE="/some/where").returncode == 0
+    assert (folder / "pip.txt").read_text().split() == ["-m", "pip", "install", "--quiet", "/some/where"]
+    assert "github.action_path" in str(ACTION)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_steps_of_the_action_audit_and_check(case, in_a_shell):
+    folder, run = in_a_shell
+    n_flips, limits, code, word = CASES[case]
+    noisy_votes(folder / "new.csv", n_flips)
+    assert run("Audit", VOTES="new.csv", RUN="new", OPTIONS="--draws 50 --no-report").returncode == 0
+    alpha = me.read_run(folder / "new").table("agreement").filter(domain="(all)", statistic="krippendorff_alpha")
+    against = "" if limits else "old"
+    values = {"RUN": "new", "AGAINST": against, "LIMITS": limits.format(alpha=alpha["value"].item())}
+    done = run("Check", **values, GITHUB_STEP_SUMMARY=f"{case}.md")
     assert done.returncode == code, done.stderr
-    word = "holds" if code == 0 else "FAILED"
-    assert word in done.stdout and word in (tmp_path / "summary.md").read_text()
+    summary = (folder / f"{case}.md").read_text()
+    assert word in done.stdout and word in summary and "check 50 labels" in summary
+
+
+def test_a_broken_run_has_an_exit_code_of_its_own(in_a_shell):
+    folder, run = in_a_shell
+    (folder / "broken").mkdir()
+    done = run("Check", RUN="broken", AGAINST="old", LIMITS="", GITHUB_STEP_SUMMARY="broken.md")
+    assert done.returncode == 4 and "is no run folder" in done.stderr
 
 
 def test_the_container_copies_files_that_are_there():

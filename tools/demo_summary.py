@@ -17,13 +17,10 @@ from typing import Any
 
 import polars as pl
 
+from moral_entropy.corpora.published import CORPORA, Published, read_published, spell
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.model.fit import fit
-from moral_entropy.model.priors import priors_for
 from moral_entropy.names import ALL, MEAN
-from moral_entropy.options import ReproduceOptions
-from moral_entropy.reproduce.published import CORPORA, Published, read_published, spell
-from moral_entropy.reproduce.study import PRIORS
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.runs.folder import read_manifest, read_table
 from moral_entropy.votes.read import read_votes
@@ -58,12 +55,12 @@ def main(runs: list[str]) -> None:
 
 
 def paper_figures(votes_file: Path) -> pl.DataFrame:
-    """Grade rules by the paper's model, with its priors and coordinates: a table as `audit.parquet`."""
+    """Grade rules by the paper's model: a table as `audit.parquet`."""
     with warnings.catch_warnings():
         # The audit of the same votes has said it all.
         warnings.simplefilter("ignore", MoralEntropyWarning)
         votes = read_votes(votes_file)
-        consensus = fit(votes, ReproduceOptions().fit, priors=priors_for(votes, PRIORS))
+        consensus = fit(votes, model="paper")
         return audit_rules(votes, consensus, rules=RULES, reference="both").frame
 
 

@@ -24,9 +24,6 @@ from moral_entropy.ties import DECIMALS
 
 Bounds = tuple[float | None, float | None]
 
-TEXT = "(text)"
-"""Stands for the annotator where an item's text counts."""
-
 COMPARED = 20_000
 """Largest number of ids that an unknown one is compared with; ids with the same first letters come first."""
 
@@ -109,11 +106,6 @@ class Explanation:
     p_text: float | None = None
     p_votes: float | None = None
 
-    @property
-    def n_votes(self) -> int:
-        """How many of the steps are votes."""
-        return sum(step.annotator not in (None, TEXT) for step in self.steps)
-
 
 def explain_item(run: Run | str | Path, item: str, *, question: str | None = None) -> list[Explanation]:
     """Explain the consensus on one item, question by question.
@@ -151,12 +143,7 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
         bounds = _bounds(pushes, cells, ballots, pair, binary=len(fit["labels"]) == 2)
     cast = votes["annotator"].to_list()
     names = ["+".join(str(cast[at]) for at in together) for together in ballots["at"]]
-    labels = [None, *ballots["label"]]
-    if row["p_votes"] is not None:
-        # What the votes leave of the log-odds at the mode is the text's.
-        names, labels, bounds = [*names, TEXT], [*labels, pair[row["p_text"] < 0.5]], [*bounds, (None, None)]
-        push_t = [*push_t, _log_odds_at_mode(run, row, pair) - sum(push_t)]
-    steps = zip([None, *names], labels, push_t, bounds, np.cumsum(push_t), strict=True)
+    steps = zip([None, *names], [None, *ballots["label"]], push_t, bounds, np.cumsum(push_t), strict=True)
     columns = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", "p_text", "p_votes", *PARTS)
     return Explanation(
         question=question,
@@ -183,15 +170,6 @@ def _pair(run: Run, fit: dict[str, Any], row: dict[str, Any]) -> tuple[str, str]
     shares = run.table("posterior", where=here).filter(pl.col("class") != row["label"])
     best = shares.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
     return row["label"], best["class"][0]
-
-
-def _log_odds_at_mode(run: Run, row: dict[str, Any], pair: tuple[str, str]) -> float:
-    p_map, against = row["p_map"], 1.0 - row["p_map"]
-    if run.has("posterior"):
-        here = (pl.col("question") == row["question"]) & (pl.col("item") == row["item"])
-        at_mode = dict(run.table("posterior", where=here).select("class", "p_map").rows())
-        p_map, against = (at_mode[label] for label in pair) if at_mode else (p_map, against)
-    return math.log(max(p_map, 1e-300) / max(against, 1e-300))
 
 
 def _pushes(

@@ -18,8 +18,9 @@ from moral_entropy.option_fields import StageOptions, option
 Layout = Literal["auto", "long", "wide", "respondents"]
 TABLES: tuple[Layout, ...] = ("long", "wide", "respondents")
 Format = Literal[
-    "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi",
-    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "judges",
+    "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "mturk", "lewidi",
+    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "deepeval",
+    "lm-eval", "mlflow", "judges",
 ]  # fmt: skip
 VOTE_COLUMNS = ("question", "item", "annotator", "label")
 """Columns of votes.parquet."""
@@ -74,11 +75,12 @@ class ReadOptions(StageOptions):
     )
     multilabel: str | None = option(
         None,
-        "Separator of cells that name several labels, such as care,harm; every label becomes a yes/no question.",
+        "Separator of cells that name several labels, such as care,harm, where it is not guessed; every label is a "
+        "yes/no question. Empty: combinations are labels.",
         metavar="SEPARATOR",
         panel=LAYOUT,
     )
-    questions: tuple[str, ...] = option((), "Columns of 0 and 1, each a question of its own.", panel=LAYOUT)
+    questions: tuple[str, ...] = option((), "Columns of answers, each a question of its own.", panel=LAYOUT)
     labels: str | Path | Mapping[str, str | bool] | None = option(
         None,
         'TOML file that merges and drops labels, with lines such as harm = "care" and nm = ""; in Python also a '
@@ -198,7 +200,7 @@ class ReadOptions(StageOptions):
                 "Give one of them.",
             ),
             (
-                self.layout in ("wide", "respondents") and bool(kinds),
+                self.layout in ("wide", "respondents") and bool(self.questions or self.counts),
                 f"{kind} and the layout {self.layout} exclude each other. "
                 "In it every column is an annotator, or an item.",
             ),
@@ -632,7 +634,7 @@ class TrainOptions(StageOptions):
         panel=LEARN,
     )
     model: str = option(
-        "minilm", "Model to train: minilm, tfidf, a folder or a name on the hub.", metavar="NAME|PATH", panel=TRAIN
+        "minilm", "Model to train: minilm, tfidf, or the folder of one.", metavar="NAME|PATH", panel=TRAIN
     )
     epochs: int = option(3, "Passes over the texts.", panel=TRAIN, least=1)
     batch_size: int = option(32, "Texts per step.", panel=TRAIN, least=1)
@@ -703,8 +705,14 @@ class ReproduceOptions(StageOptions):
 
     draws: int = option(1_000, "Posterior draws.", panel=FIT, least=2)
     seed: int = option(0, "Seed of the draws and of the twins.", panel=FIT, least=0)
-
-    @property
-    def fit(self) -> FitOptions:
-        """The options of the fits, which are of the paper's model."""
-        return FitOptions(model="paper", draws=self.draws, seed=self.seed)
+    steps: int | None = option(
+        None, "Take this many steps of Adam, 200 in the paper's listing, instead of going to the mode.", panel=FIT,
+        least=1,
+    )  # fmt: skip
+    preset: Literal["mft"] | None = option(
+        None, "Prevalence priors of the author's earlier notebook, 80,20; flat when not given.", panel=FIT
+    )
+    classifier: str = option(
+        "tfidf", "Model that is trained on soft and hard labels: tfidf, minilm, a folder, or none.",
+        metavar="NAME|PATH", panel=FIT,
+    )  # fmt: skip

@@ -36,7 +36,6 @@ from moral_entropy.model.copies import (
     joined,
     linked,
     pairs_of,
-    seen_by_merged,
     votes_of_annotators,
 )
 from moral_entropy.model.fit import affordable_draws, fit_parameters, log_posterior, named_copies, read_off, with_merged
@@ -111,8 +110,8 @@ def _coded(part: Part, shape: Shape, options: FitOptions) -> tuple[list[Patterns
     return patterns, [totals, count_votes(votes), Counter(votes.reading.dropped)]
 
 
-def _apply(function: Callable[..., Any], patterns: Patterns, sent: tuple[Any, ...]) -> Any:
-    return function(patterns, *sent)
+def _apply(function: Callable[..., Any], patterns: Patterns, arguments_sent: tuple[Any, ...]) -> Any:
+    return function(patterns, *arguments_sent)
 
 
 def _pairs(patterns: Patterns, busy: Ints) -> Floats:
@@ -127,7 +126,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def plus(one: Any, two: Any) -> Any:
+def plus(left_sum: Any, two: Any) -> Any:
     """Add two sums; lists and tuples of sums element by element.
 
     Examples
@@ -135,9 +134,9 @@ def plus(one: Any, two: Any) -> Any:
     >>> plus([1, (2, 3)], [10, (20, 30)])
     [11, (22, 33)]
     """
-    if type(one) in (list, tuple):
-        return type(one)(plus(mine, theirs) for mine, theirs in zip(one, two, strict=True))
-    return one + two
+    if type(left_sum) in (list, tuple):
+        return type(left_sum)(plus(mine, theirs) for mine, theirs in zip(left_sum, two, strict=True))
+    return left_sum + two
 
 
 def _sum(sums: Sequence[Any]) -> Any:
@@ -157,12 +156,12 @@ def _score(number: int, n_parts: int, part: Part, shape: Shape, plan: Plan) -> t
         unfinished.replace(folder / f"part-{number:05}.parquet")
     cells, members = sort_into_cells(consensus, plan.rules)
     graded = rule_sums(cells, members, plan.options.grade.costs)
-    held = []
+    items_held = []
     for fit in consensus.fits:
         nth, gold = _every_nth(fit, n_parts), _with_gold(fit, n_parts)
         sample = _items_of(consensus, fit, nth, fit.ballot.n_items / max(len(nth), 1))
-        held.append((sample, _items_of(consensus, fit, gold, 1.0)))
-    return [list(entropy_sums(consensus, entropies)), graded, sum_items(consensus, entropies)], held
+        items_held.append((sample, _items_of(consensus, fit, gold, 1.0)))
+    return [list(entropy_sums(consensus, entropies)), graded, sum_items(consensus, entropies)], items_held
 
 
 def _consensus_of(votes: Votes, plan: Plan) -> Consensus:
@@ -173,8 +172,8 @@ def _consensus_of(votes: Votes, plan: Plan) -> Consensus:
         fitted, copies = _load_fit(Path(plan.folder), b)
         patterns = _patterns(votes, ballot, options)
         patterns = count_once(patterns, copies) if copies.any else patterns
-        given = (ballot, patterns, fitted["states"], fitted["mode"], fitted["drawn"], options)
-        items = read_off(*given, None, silent)
+        arguments = (ballot, patterns, fitted["states"], fitted["mode"], fitted["drawn"], options)
+        items = read_off(*arguments, None, silent)
         fits.append(_fit(ballot, patterns, options, copies, fitted, items))
     return Consensus(replace(votes, ballots=ballots), tuple(fits), plan.priors, options)
 
@@ -217,10 +216,10 @@ def _with_gold(fit: QuestionFit, n_parts: int) -> Ints:
 def _items_of(consensus: Consensus, fit: QuestionFit, rows: Ints, stands_for: float) -> dict[str, Any]:
     """Return some items of a fit, with their votes, as arrays; how many items each of them stands for."""
     ballot, item_i = fit.ballot, fit.ballot.item_i[rows]
-    taken = collapse(ballot, whole=True).take(rows)
+    item_rows = collapse(ballot, whole=True).take(rows)
     return {
         "items": consensus.votes.items.gather(item_i), "domain_i": consensus.votes.domain_i[item_i],
-        "votes_i": np.diff(taken.start_r), "code_v": taken.code_v, "count_i": ballot.count_i[rows] * stands_for,
+        "votes_i": np.diff(item_rows.start_r), "code_v": item_rows.code_v, "count_i": ballot.count_i[rows] * stands_for,
         "gold_i": ballot.gold_i[rows], "published_i": ballot.published_i[rows],
         **{name: getattr(fit, name)[rows] for name in ITEM_COLUMNS},
     }  # fmt: skip
@@ -264,12 +263,12 @@ def audit_on_cluster(
             progress("reading", 0.0)
             shape, parts, log = survey(partial(_gathered, client), paths, options.read)
             coded = [client.submit(_coded, part, shape, options.fit, pure=False) for part in parts]
-            totals, counts, dropped = added(client, [client.submit(getitem, both, 1) for both in coded])
+            totals, counts, dropped = added(client, [client.submit(getitem, pair, 1) for pair in coded])
         votes = empty_votes(shape)
         plan = Plan(str(folder.resolve()), _rules(shape, options), options, priors_for(votes, options.priors), totals)
         with watch.timing("fit"):
             for b in range(len(totals)):
-                rows = [client.submit(_pattern, both, b) for both in coded]
+                rows = [client.submit(_pattern, pair, b) for pair in coded]
                 fit_question(client, rows, votes, b, plan, log, progress)
             del coded, rows
         with watch.timing("items"):
@@ -277,15 +276,17 @@ def audit_on_cluster(
             scored = [
                 client.submit(_score, n, len(parts), part, shape, plan, pure=False) for n, part in enumerate(parts)
             ]
-            sums, graded, items = added(client, [client.submit(getitem, both, 0) for both in scored])
-            held = client.gather([client.submit(getitem, both, 1) for both in scored])
+            sums, graded, items = added(client, [client.submit(getitem, pair, 0) for pair in scored])
+            items_held = client.gather([client.submit(getitem, pair, 1) for pair in scored])
         note_positive(votes.ballots, options.read, log)
         n_rows, roles, notes = sum(part.rows for part in parts), shape.roles, tuple(log.notes)
-        told = (roles.column, roles.guessed, n_rows, dict(sorted(dropped.items())), notes)
-        reading = Reading(Path(source).name, digest_of(paths), *told)
+        facts = (roles.column, roles.guessed, n_rows, dict(sorted(dropped.items())), notes)
+        reading = Reading(Path(source).name, digest_of(paths), *facts)
         votes = replace(votes, reading=reading)
-        sample, known = (_hold(votes, [[of_fit[at] for of_fit in part] for part in held], plan) for at in (0, 1))
-        run = _run(sample, known, (sums, graded, items), plan, counts, command, watch)
+        sample, with_gold = (
+            _hold(votes, [[of_fit[at] for of_fit in part] for part in items_held], plan) for at in (0, 1)
+        )
+        run = _run(sample, with_gold, (sums, graded, items), plan, counts, command, watch)
         run.manifest["cluster"] = {"workers": cluster, "parts": len(parts)}
         with watch.timing("write"):
             run = _written(run, folder)
@@ -300,14 +301,14 @@ def audit_on_cluster(
 def _refuse(options: AuditOptions) -> None:
     """Refuse what needs all votes on one machine."""
     read = [f"--{name.replace('_', '-')}" for name in ONE_MACHINE if getattr(options.read, name) not in (None, (), "")]
-    given = {
+    arguments = {
         "groups of annotators": options.groups.asked, "--fit-by": options.fit_by,
         "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
         "--solver adam": options.fit.solver == "adam",
         "a layout other than long": options.read.table_layout not in ("auto", "long"),
     }  # fmt: skip
-    if what := [*read, *(name for name, value in given.items() if value)]:
-        msg = f"{what[0]} needs all votes on one machine. Leave it out, or audit without --cluster."
+    if needs := [*read, *(name for name, value in arguments.items() if value)]:
+        msg = f"{needs[0]} needs all votes on one machine. Leave it out, or audit without --cluster."
         raise UsageError(msg)
 
 
@@ -317,8 +318,8 @@ def connected(cluster: str) -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        what = "an audit on a cluster needs Dask"
-        raise MissingExtraError(what, "cluster") from None
+        needs = "an audit on a cluster needs Dask"
+        raise MissingExtraError(needs, "cluster") from None
     if cluster == "local":
         one_each: dict[str, Any] = {"n_workers": available_cores(), "threads_per_worker": 1, "memory_limit": MEMORY}
         # HTTP is not used, and cannot be left out: on loopback, on any port, without pages.
@@ -344,8 +345,8 @@ def added(client: Any, sums: Sequence[Any]) -> Any:
     return sums[0].result()
 
 
-def _gathered(client: Any, function: Callable[..., Any], parts: Sequence[Part], *more: Any) -> list[Any]:
-    return list(client.gather([client.submit(function, part, *more, pure=False) for part in parts]))
+def _gathered(client: Any, function: Callable[..., Any], parts: Sequence[Part], *further: Any) -> list[Any]:
+    return list(client.gather([client.submit(function, part, *further, pure=False) for part in parts]))
 
 
 def _rules(shape: Shape, options: AuditOptions) -> tuple[Rule, ...]:
@@ -369,22 +370,19 @@ def fit_question(
     copies = named_copies(votes, ballot, options) or _copies(client, cast, ballot.n_annotators, log)
     rows = [client.submit(count_once, part, copies, pure=False) for part in cast] if copies.any else cast
 
-    def spread(function: Callable[..., Any], *more: Any) -> Any:
+    def spread(function: Callable[..., Any], *further: Any) -> Any:
         # One task holds the arguments: it is sent once, and can be run again where it is lost.
-        sent = client.submit(_same, more, pure=False)
-        return added(client, [client.submit(_apply, function, part, sent, pure=False) for part in rows])
+        arguments_sent = client.submit(_same, further, pure=False)
+        return added(client, [client.submit(_apply, function, part, arguments_sent, pure=False) for part in rows])
 
-    most = SAMPLE_VOTES // len(rows)
-    sample = _joined(client.gather([client.submit(Patterns.sample, part, most, pure=False) for part in rows]))
+    n_sample = SAMPLE_VOTES // len(rows)
+    sample = _joined(client.gather([client.submit(Patterns.sample, part, n_sample, pure=False) for part in rows]))
     posterior = replace(log_posterior(votes, ballot, sample, plan.priors, options), spread=spread)
     n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))
     n_rates = ballot.n_annotators * ballot.n_labels**2 * len(votes.ballots)
     fitted = fit_parameters(posterior, ballot, min(n_draws, DRAWN_NUMBERS // n_rates), options, progress)
     if copies.any:
-        pairs = zip(cast, rows, strict=True)
-        given = (posterior.states, fitted["mode"], copies.merged)
-        seen = added(client, [client.submit(seen_by_merged, *pair, *given, pure=False) for pair in pairs])
-        fitted |= with_merged(fitted, copies, seen)
+        fitted |= with_merged(fitted, copies)
     _save_fit(Path(plan.folder), b, fitted, copies)
 
 
@@ -414,16 +412,16 @@ def _stacked(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {name: join.get(name, np.concatenate)([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _hold(votes: Votes, held: Sequence[Sequence[dict[str, Any]]], plan: Plan) -> Consensus:
+def _hold(votes: Votes, items_held: Sequence[Sequence[dict[str, Any]]], plan: Plan) -> Consensus:
     """Return the consensus on the items that the driver holds; those of a sample stand for all."""
-    columns = [_stacked([part[b] for part in held]) for b in range(len(votes.ballots))]
+    columns = [_stacked([part[b] for part in items_held]) for b in range(len(votes.ballots))]
     ballots, first = [], 0
     for ballot, column, total in zip(votes.ballots, columns, plan.totals, strict=True):
         item_i = first + np.arange(len(column["count_i"]))
         first += len(item_i)
         start_i = np.concatenate([[0], np.cumsum(column["votes_i"])]).astype(np.int64)
-        given = {name: column[name] for name in ("code_v", "count_i", "gold_i", "published_i")}
-        ballots.append(replace(ballot, item_i=item_i, start_i=start_i, **given).with_totals(*total[:2]))
+        arguments = {name: column[name] for name in ("code_v", "count_i", "gold_i", "published_i")}
+        ballots.append(replace(ballot, item_i=item_i, start_i=start_i, **arguments).with_totals(*total[:2]))
     items, domain_i = pl.concat([column["items"] for column in columns]), [column["domain_i"] for column in columns]
     votes = replace(votes, items=items, domain_i=np.concatenate(domain_i), ballots=tuple(ballots))
     fits = []
@@ -432,14 +430,14 @@ def _hold(votes: Votes, held: Sequence[Sequence[dict[str, Any]]], plan: Plan) ->
         patterns = _patterns(votes, ballot, plan.options.fit, whole=True)
         patterns = count_once(patterns, copies) if copies.any else patterns
         vars(patterns)["items_d"] = total[2]
-        chosen = {name: column[name] for name in ITEM_COLUMNS}
-        fits.append(_fit(ballot, patterns, plan.options.fit, copies, fitted, chosen))
+        columns_held = {name: column[name] for name in ITEM_COLUMNS}
+        fits.append(_fit(ballot, patterns, plan.options.fit, copies, fitted, columns_held))
     return Consensus(votes, tuple(fits), plan.priors, plan.options.fit)
 
 
 def _run(
     sample: Consensus,
-    known: Consensus,
+    with_gold: Consensus,
     added_up: tuple[list[Floats], RuleSums, ItemSums],
     plan: Plan,
     counts: Ints,
@@ -450,15 +448,15 @@ def _run(
     options, (sums, graded, items) = plan.options, added_up
     with watch.timing("audit"):
         grading = replace(options.grade, rules=plan.rules)
-        gold = known if len(known.votes.items) else None
+        gold = with_gold if len(with_gold.votes.items) else None
         audit = grade_rules(sample, grading, seed=options.fit.seed, sums=graded, known=gold)
         outliers = find_outliers(sample, sums=items)
     with watch.timing("checks"):
         findings = [*run_checks(sample, seed=options.fit.seed), *gold_findings(audit.frame)]
         if sum(ballot.n_votes for ballot in sample.votes.ballots) < counts[0, 2]:
-            what = "Items with hardly a vote were counted in a sample, groups without a link not looked for."
+            needs = "Items with hardly a vote were counted in a sample, groups without a link not looked for."
             findings = [finding for finding in findings if finding.metric not in NEEDS_ALL]
-            findings.append(Finding("votes", "sampled", float("nan"), text=f"{what} Both need one machine."))
+            findings.append(Finding("votes", "sampled", float("nan"), text=f"{needs} Both need one machine."))
     tables = small_tables(sample, sums, audit, outliers, findings)
     alarms = warning_sentences(findings)
     manifest = manifest_facts(
@@ -470,8 +468,8 @@ def _run(
 
 def _written(run: Run, folder: Path) -> Run:
     """Write what the driver made next to what the workers wrote, and the sheet to check by hand."""
-    for left in [*folder.glob(".*"), *folder.glob("*.parquet/.*")]:
-        left.unlink()
+    for leftover in [*folder.glob(".*"), *folder.glob("*.parquet/.*")]:
+        leftover.unlink()
     run.write_to(folder)
     note_files(folder, sorted(path.name for path in folder.glob("*.parquet") if path.is_dir()))
     run = replace(run, tables={}, path=folder)

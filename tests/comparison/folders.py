@@ -65,7 +65,7 @@ def item(question, name, p_k, labels, *, domain=None, count=1.0, votes=3, draws=
         "count": count,
         "part": "",
     }
-    more = [] if two else [(question, name, label, p, p, p) for label, p in zip(labels, p_k, strict=True)]
+    more = [] if two else [(question, name, label, p, p, p, None, None) for label, p in zip(labels, p_k, strict=True)]
     return row, more
 
 

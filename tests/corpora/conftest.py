@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from moral_entropy import audit
+from moral_entropy.corpora.sources import load_votes
+from moral_entropy.options import Inputs
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -13,3 +17,11 @@ def write(tmp_path):
         return path
 
     return write_file
+
+
+@pytest.fixture(scope="session")
+def runs():
+    """A small twin of each corpus, audited as the paper does."""
+    rules = ("any", "majority", "two-vote")
+    votes = {name: load_votes(name, Inputs(twins=True, scale=0.02)) for name in ("mftc", "mfrc", "emfd")}
+    return {name: audit(own, model="paper", draws=40, rules=rules) for name, own in votes.items()}

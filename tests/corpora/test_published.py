@@ -288,3 +288,29 @@ def test_the_labels_mean_what_the_authors_say():
 def test_another_table_is_none_of_them(write):
     path = write("text,bucket,annotator,annotation\nx,y,z,care\n", "mine.csv")
     assert not any(FORMATS[name].detect(path) for name in ("mftc", "mfrc", "emfd"))
+
+
+def test_the_tables_of_the_author_give_the_same_votes(write, tmp_path):
+    """As prepared for the hub (`morality-MFTC` and the others): the published columns, some renamed, and a text_id."""
+    for name, layout in (("mftc", mftc_json), ("mfrc", mfrc_csv)):
+        planned = plan(name)
+        published, _ = read(write(layout(planned), "a.json" if name == "mftc" else "a.csv"))
+        rows = {
+            "text_id": [int(one.tweet_id) - 9_000 for one in planned],
+            "text": [one.text for one in planned],
+            "annotator": [one.annotator for one in planned],
+            "annotation": [one.cell for one in planned],
+            "label": [",".join(sorted(one.means)) or "none" for one in planned],
+        }
+        domain = {"Corpus": [one.domain for one in planned], "tweet_id": [one.tweet_id for one in planned]}
+        if name == "mfrc":
+            domain = {"bucket": domain["Corpus"], "subreddit": ["europe"] * len(planned)}
+        pl.DataFrame(rows | domain).write_parquet(tmp_path / f"morality-{name}.parquet")
+        assert read(tmp_path / f"morality-{name}.parquet")[0] == published
+    marks = [("A mark", "purity", "7", "3"), ("A mark", "care", "8", "3"), ("Other", "loyalty", "7", "4")]
+    published, _ = read(write(emfd_csv(marks), "e.csv"))
+    text, label, annotator, document = zip(*marks, strict=True)
+    label = [name.replace("purity", "sanctity") for name in label]
+    columns = {"text": text, "label": label, "annotator": annotator, "document_id": document, "focus_duration": 2.5}
+    pl.DataFrame(columns).with_row_index("text_id").write_parquet(tmp_path / "morality-eMFD.parquet")
+    assert read(tmp_path / "morality-eMFD.parquet")[0] == published

@@ -137,11 +137,10 @@ def test_dissent_in_blm_is_as_unequal_as_the_paper_says(twins):
     assert len(rates) == 5 and rates.min() < 0.12 and rates.max() > 0.28
 
 
-def test_everybody_of_emfd_names_exactly_the_foundation_they_were_assigned(twins):
+def test_a_mark_of_emfd_names_exactly_one_foundation(twins):
     marks = twins["emfd"].filter(label=1)
     assert marks.height == twins["emfd"].height / 5
     assert not marks.select("item", "annotator").is_duplicated().any()
-    assert marks.group_by("annotator").agg(pl.col("question").n_unique())["question"].max() == 1
 
 
 def test_marks_that_flag_what_they_should():

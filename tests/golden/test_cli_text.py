@@ -123,7 +123,7 @@ CASES = {
     "validate": ["validate", "shared", "--checks", "heldout"],
     "train": ["train", "shared", "--model", "tfidf", "--labels", "soft", "-o", "model"],
     "predict": ["predict", "model", "texts.csv", "-o", "predicted.csv"],
-    "reproduce": ["reproduce", "--twins", "--scale", "0.01", "--draws", "10", "-o", "paper"],
+    "reproduce": ["reproduce", "--twins", "--scale", "0.01", "--draws", "10", "--classifier", "none", "-o", "paper"],
     "simulate": ["simulate", "-o", "made.parquet", "--items", "50", "--annotators", "4"],
     "spot_check": ["spot-check", "shared", "-n", "5"],
     "spot_check_answers": ["spot-check", "checked", "--answers", "checked/spot-check.csv"],

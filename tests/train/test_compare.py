@@ -12,8 +12,7 @@ from train_support import CARE, TONE, targets_of_texts, votes_csv
 
 import moral_entropy as me
 from moral_entropy.options import TrainOptions
-from moral_entropy.train.compare import COMPARED, mean_auc, mean_gap, mean_loss, score_targets
-from moral_entropy.train.run import find_worth, run_training
+from moral_entropy.train.run import COMPARED, find_worth, mean_auc, mean_gap, mean_loss, run_training, score_targets
 
 metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
 

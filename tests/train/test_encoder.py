@@ -114,15 +114,6 @@ def test_a_head_of_another_width_is_refused(saved):
         load_classifier(saved)
 
 
-def test_weights_that_are_not_finite_are_refused(trained, saved):
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(saved)
-    with torch.no_grad():
-        model.classifier.bias[0] = float("nan")
-    model.save_pretrained(saved)
-    with pytest.raises(TrainError, match=r"not finite, in 1 tensors\. First: classifier\.bias"):
-        load_classifier(saved)
-
-
 def test_pickled_weights_are_refused(bert, tmp_path):
     folder = shutil.copytree(bert, tmp_path / "pickled")
     torch.save(transformers.AutoModel.from_pretrained(folder).state_dict(), folder / "pytorch_model.bin")
@@ -143,7 +134,7 @@ def test_code_that_comes_with_a_model_is_never_run(bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"), [("config.json", "is no model: it has no config.json"), ("tokenizer.json", "has no tokenizer")]
+    ("missing", "said"), [("config.json", "is no model folder"), ("tokenizer.json", "has no tokenizer")]
 )
 def test_a_folder_that_is_no_model_is_refused(bert, tmp_path, missing, said):
     folder = shutil.copytree(bert, tmp_path / "broken")

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import moral_entropy as me
-from moral_entropy.errors import MoralEntropyWarning, TrainError
+from moral_entropy.errors import MoralEntropyWarning, RuleError, TrainError
 from moral_entropy.train.targets import check_classes, normal_text, read_targets, split_targets
 
 YES_NO = {"a": "no no yes", "b": "yes no", "c": "yes yes yes", "d": "no no no"}
@@ -80,7 +80,7 @@ def test_kinds_of_three_labels_by_hand(kind, expected):
 
 def test_what_a_run_does_not_have_is_said():
     run = audited(YES_NO)
-    with pytest.raises(TrainError, match=r"there are no targets 'fuzzy'\. Kinds: soft, hard, gold, published"):
+    with pytest.raises(RuleError, match="there is no rule 'fuzzy'"):
         read_targets(run, ["fuzzy"])
     with pytest.raises(TrainError, match=r"has no gold labels\. Audit the votes with --gold COLUMN"):
         read_targets(run, ["gold"])

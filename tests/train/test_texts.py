@@ -132,8 +132,11 @@ def test_texts_count_as_the_formula_says(counted):
     base = (yes_i.sum() + 0.5) / (n_i.sum() + 1.0)
     share_i = (yes_i + base + row["counted"] * t_i) / (n_i + 1.0 + row["counted"])
     single = n_i <= 1
-    assert single.sum() == 50, "with no vote or one, p is the share alone"
+    assert single.sum() == 50, "with no vote or one, p without texts is the share alone"
     assert_allclose(items["p"].to_numpy()[single], share_i[single], rtol=1e-9)
+    pooled_i = ((n_i + 1) * items["p_votes"].to_numpy() + row["counted"] * t_i) / (n_i + 1 + row["counted"])
+    assert_allclose(items["p"].to_numpy(), pooled_i, rtol=1e-9)
+    assert (items["p_low"] <= items["p"]).all() and (items["p"] <= items["p_high"]).all()
     assert ((items["p"].to_numpy() > 0.5) == care_i)[single].mean() > 0.9, "items that nobody voted on"
     assert ((items["p"] > 0.5) == care_i).mean() > ((items["p_votes"] > 0.5) == care_i).mean() + 0.1
 
@@ -223,7 +226,7 @@ def test_texts_that_are_none_are_named_and_harmless(kind):
         assert not any(row["counted"] for row in facts["questions"])
         assert_allclose(run.items["p"], plain.items["p"])
     if kind in ("few", "blank"):
-        assert "300 texts are the fewest" in facts["sentence"] and "text_worth" not in plain.manifest
+        assert "300 are the fewest" in facts["sentence"] and "text_worth" not in plain.manifest
 
 
 def test_more_than_two_labels():
@@ -279,13 +282,22 @@ def test_explain_next_export_and_card_say_that_texts_count(counted, tmp_path):
     saved = run.save(tmp_path / "run")
     for row in run.items.filter(pl.col("n_votes") > 0)[:5].iter_rows(named=True):
         [told] = explain_item(saved, row["item"])
-        assert told.steps[-1].annotator == "(text)" and told.n_votes == row["n_votes"]
-        assert told.steps[-1].total == pytest.approx(np.log(row["p_map"] / (1 - row["p_map"])))
         assert (told.p_text, told.p_votes) == (row["p_text"], row["p_votes"])
-    assert next_votes(saved, 3)["reason"].str.contains("its text says").all()
+    assert next_votes(saved, 3)["reason"].str.contains("the text says").all()
     export_run(saved, tmp_path / "items.csv", to="csv")
     exported = pl.read_csv(tmp_path / "items.csv")
     assert_allclose(exported.sort("item")["p_votes"], run.items.sort("item")["p_votes"])
     facts = run_training(saved, tmp_path / "model", TrainOptions(model="tfidf"))
     assert any("is flattered" in note for note in facts["notes"])
     assert "is flattered" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_texts_count_under_the_papers_model_too():
+    frame, care_i = votes_frame(600)
+    run = me.audit(frame, draws=50, model="paper", use_text="tfidf")
+    items, [row] = run.items.sort("item"), run.manifest["text_worth"]["questions"]
+    n_i, t_i = items["n_votes"].to_numpy(), items["p_text"].to_numpy()
+    assert_allclose(items["p_votes"], items["p_model"])
+    pooled_i = ((n_i + 1) * items["p_votes"].to_numpy() + row["counted"] * t_i) / (n_i + 1 + row["counted"])
+    assert_allclose(items["p"].to_numpy(), pooled_i, rtol=1e-9)
+    assert ((items["p"] > 0.5) == care_i).mean() > ((items["p_votes"] > 0.5) == care_i).mean()

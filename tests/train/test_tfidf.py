@@ -14,9 +14,16 @@ from scipy.stats import entropy
 from train_support import CARE, TONE, targets_of_texts
 
 from moral_entropy.errors import TrainError, VotesError
-from moral_entropy.train.classifier import load_classifier, predict, read_texts, save_classifier
+from moral_entropy.train.classifier import (
+    PENALTY,
+    WORDS,
+    load_classifier,
+    predict,
+    read_texts,
+    save_classifier,
+    train_tfidf,
+)
 from moral_entropy.train.targets import probabilities
-from moral_entropy.train.tfidf import PENALTY, WORDS, train_tfidf
 
 text = pytest.importorskip("sklearn.feature_extraction.text", reason="scikit-learn is not installed")
 FACTS = {"model": "tfidf", "max_length": 128}
@@ -115,20 +122,16 @@ def test_blank_texts_get_no_answer_and_company_does_not_matter(model):
     assert_allclose(frame["p"][0], predict(model, ["protect the river"])["p"][0])
 
 
-ARRAYS = {
-    "idf_f": (np.ones(2), r"idf_f has the shape \(2,\)"),
-    "intercept_o": (np.full(4, np.nan), "intercept_o has the shape .* of finite numbers"),
-    "weight_fo": (np.array(["x"]), "weight_fo has the shape"),
-}
+ARRAYS = {"idf_f": np.ones(2), "intercept_o": np.full(4, np.nan), "weight_fo": np.array(["x"])}
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_that_do_not_fit_are_refused(saved, name):
     with np.load(saved / "weights.npz") as before:
         arrays = dict(before)
-    arrays[name], said = ARRAYS[name]
+    arrays[name] = ARRAYS[name]
     np.savez(saved / "weights.npz", **arrays)
-    with pytest.raises(TrainError, match=said):
+    with pytest.raises(TrainError, match="damaged tfidf model"):
         load_classifier(saved)
 
 
@@ -163,7 +166,7 @@ def test_what_is_no_trained_model_is_refused(tmp_path, facts, said):
 
 def test_a_folder_that_holds_something_is_never_replaced(model, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(TrainError, match=r"holds 1 file\. First: thesis\.tex"):
+    with pytest.raises(TrainError, match=r"exists \(first file: thesis\.tex\)"):
         save_classifier(model, tmp_path, FACTS, {})
 
 

@@ -157,9 +157,9 @@ def _pairs_of_votes(rows: Patterns) -> tuple[Ints, Ints, Ints]:
     parts = [(np.empty(0, np.int64),) * 3]
     for m in np.unique(votes_r[votes_r >= 2]):
         row_r = np.flatnonzero((votes_r == m) & (rows.weight_r > 0))
-        one, other = np.triu_indices(m, 1)
-        firsts, seconds = ((rows.start_r[row_r, None] + at).ravel() for at in (one, other))
-        parts.append((np.repeat(row_r, len(one)), rows.code_v[firsts], rows.code_v[seconds]))
+        first_at, second_at = np.triu_indices(m, 1)
+        firsts, seconds = ((rows.start_r[row_r, None] + at).ravel() for at in (first_at, second_at))
+        parts.append((np.repeat(row_r, len(first_at)), rows.code_v[firsts], rows.code_v[seconds]))
     row_e, first_e, second_e = (np.concatenate(values) for values in zip(*parts, strict=True))
     return row_e, first_e, second_e
 
@@ -228,13 +228,13 @@ def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
 
 
 def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator[Finding]:
-    named = dependent_pairs(pairs).tolist()
-    names = [_name(consensus, fit, pairs, p) for p in named]
+    pairs_named = dependent_pairs(pairs).tolist()
+    names = [_name(consensus, fit, pairs, p) for p in pairs_named]
     n = int((pairs.items_p >= LEAST_ITEMS).sum())
     if not names:
         yield finding_of(fit, "dependence", "dependent_pairs", 0, n=n)
         return
-    agreement, excess = (float(value_p[named[0]]) for value_p in (pairs.agreement_p, pairs.excess_p))
+    agreement, excess = (float(value_p[pairs_named[0]]) for value_p in (pairs.agreement_p, pairs.excess_p))
     yield finding_of(
         fit, "dependence", "dependent_pairs", len(names), n=n, level="doubt",
         subject=names[0],
@@ -257,11 +257,11 @@ def _given_gold(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     if pairs is None or not (pairs.items_p >= LEAST_ITEMS).any():
         return
     correlation_p = np.where(pairs.items_p >= LEAST_ITEMS, pairs.excess_p / np.maximum(pairs.scale_p, 1e-300), -np.inf)
-    most = int(correlation_p.argmax())
-    name = _name(consensus, fit, pairs, most)
+    strongest = int(correlation_p.argmax())
+    name = _name(consensus, fit, pairs, strongest)
     text = (
         f"given the gold labels, two annotators' errors correlate with {pairs.correlation:z.2f}; most of all "
-        f"{correlation_p[most]:z.2f} ({name})."
+        f"{correlation_p[strongest]:z.2f} ({name})."
     )
     yield finding_of(fit, "dependence", "errors_together", pairs.correlation, subject=name, n=len(item_i), text=text)
 

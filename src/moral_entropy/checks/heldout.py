@@ -81,11 +81,11 @@ def hold_out(
     p_mvk = np.empty((len(METHODS), ballot.n_votes, ballot.n_labels))
     for fold in range(folds):
         votes_v = np.flatnonzero(fold_v == fold)
-        rest = _without(ballot, votes_v)
+        fitted_to = _without(ballot, votes_v)
         with without_warnings():
-            votes = replace(consensus.votes, ballots=(rest,))
-            [other] = refit(consensus, votes=votes, draws=0).fits
-        p_mvk[:, votes_v] = _predict(other, rest, item_v[votes_v], ballot.code_v[votes_v] // ballot.n_labels)
+            votes = replace(consensus.votes, ballots=(fitted_to,))
+            [refitted] = refit(consensus, votes=votes, draws=0).fits
+        p_mvk[:, votes_v] = _predict(refitted, fitted_to, item_v[votes_v], ballot.code_v[votes_v] // ballot.n_labels)
         advance((fold + 1) / folds)
     out_v.sort()
     return p_mvk[:, out_v], ballot.code_v[out_v] % ballot.n_labels, item_v[out_v]
@@ -121,11 +121,11 @@ def _predict(fit: QuestionFit, ballot: Ballot, item_v: Ints, annotator_v: Ints) 
     weight_dz = fit.states.weight_of_states(fit.weight_dg)
     p_mvk = np.empty((len(METHODS), len(item_v), ballot.n_labels))
     for start in range(0, len(item_v), VOTES_AT_ONCE):
-        some = slice(start, start + VOTES_AT_ONCE)
-        row_v, vote_vzk = patterns.row_i[item_v[some]], vote_azk[annotator_v[some]]
+        chunk = slice(start, start + VOTES_AT_ONCE)
+        row_v, vote_vzk = patterns.row_i[item_v[chunk]], vote_azk[annotator_v[chunk]]
         domain_v = patterns.domain_r[row_v] if patterns.n_domains > 1 else np.zeros(len(row_v), dtype=np.int64)
-        p_mvk[0, some] = np.einsum("vz,vzk->vk", posterior_rz[row_v], vote_vzk)
-        p_mvk[2, some] = np.einsum("vz,vzk->vk", weight_dz[domain_v], vote_vzk)
+        p_mvk[0, chunk] = np.einsum("vz,vzk->vk", posterior_rz[row_v], vote_vzk)
+        p_mvk[2, chunk] = np.einsum("vz,vzk->vk", weight_dz[domain_v], vote_vzk)
     p_mvk[1] = smoothed_share(ballot.counts_ik[item_v])
     return p_mvk
 
@@ -138,7 +138,7 @@ def _scored(fit: QuestionFit, p_mvk: Floats, label_v: Ints, item_v: Ints) -> lis
         about: dict[str, Any] = {"subject": method, "n": len(label_v)}
         findings.append(finding_of(fit, "heldout", "log_loss", mean, low=low, high=high, **about))
         findings.append(finding_of(fit, "heldout", "ece", calibration_error(p_vk, label_v), **about))
-    for simpler, what in SIMPLER.items():
+    for simpler, baseline in SIMPLER.items():
         mean, low, high = mean_interval(loss[simpler] - loss["consensus"], item_v)
         level: Level = "doubt" if high < 0.0 else "good" if low > 0.0 else "info"
         chance, side = ", which may be chance" * (level == "info"), "better" if mean > 0 else "worse"
@@ -147,7 +147,7 @@ def _scored(fit: QuestionFit, p_mvk: Floats, label_v: Ints, item_v: Ints) -> lis
             fit, "heldout", figure, mean, low=low, high=high, n=len(label_v), level=level,
             text=(
                 f"left-out votes are predicted {abs(mean):.3f} nats per vote {side} by the consensus than by "
-                f"{what}{chance}."
+                f"{baseline}{chance}."
             ),
             meaning="Where it is worse, its probabilities are not to be read as chances.",
             remedy="Try other priors, and rank by p rather than read it as a frequency.",

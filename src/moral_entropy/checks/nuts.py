@@ -49,8 +49,8 @@ def import_nutpie() -> tuple[Any, Any, Any]:
             import nutpie
             from nutpie.compiled_pyfunc import from_pyfunc
     except ImportError as missing:
-        what = "sampling with NUTS needs nutpie and ArviZ"
-        raise MissingExtraError(what, "mcmc") from missing
+        purpose = "sampling with NUTS needs nutpie and ArviZ"
+        raise MissingExtraError(purpose, "mcmc") from missing
     return nutpie, from_pyfunc, arviz
 
 
@@ -84,15 +84,15 @@ def sample(
     # Few draws tell little of many covariances: those of different parameters are shrunk.
     spread_pp = np.atleast_2d(np.cov(own_sp, rowvar=False)) * (n_own / (n_own + n))
     spread_pp[np.diag_indices(n)] = own_sp.var(axis=0) + 1e-9
-    lower_pp, centre_p, done = np.linalg.cholesky(spread_pp), own_sp.mean(axis=0), [0]
+    lower_pp, centre_p, n_done = np.linalg.cholesky(spread_pp), own_sp.mean(axis=0), [0]
 
     def whitened(z_p: Floats) -> tuple[float, Floats]:
         height, gradient_p = density(posterior, centre_p + lower_pp @ z_p)
         return height, lower_pp.T @ gradient_p
 
     def expand(z_p: Floats) -> dict[str, Floats]:
-        done[0] += 1
-        advance(min(done[0] / (chains * (tune + draws)), 1.0))
+        n_done[0] += 1
+        advance(min(n_done[0] / (chains * (tune + draws)), 1.0))
         return {"z": z_p}
 
     model = from_pyfunc(
@@ -130,7 +130,7 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
     """Compare mean p, its two entropies and its interval with those of the samples, over all items."""
     x_sp = x_csp.reshape(-1, x_csp.shape[-1])
     x_sp = x_sp[:: -(-len(x_sp) // MOST_DRAWS)]
-    own = Parameters(*(part[:MOST_DRAWS] for part in fit.drawn))
+    gaussian = Parameters(*(part[:MOST_DRAWS] for part in fit.drawn))
     sampled = unpack(x_sp, fit.mode)
     patterns, tail = posterior.patterns, (1.0 - consensus.interval) / 2.0
     weight_r = np.bincount(patterns.row_i, weights=fit.ballot.count_i, minlength=patterns.n_rows)
@@ -142,7 +142,7 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
     for rows in patterns.chunks(256):
         at_r = np.arange(rows.start, rows.stop)
         own_rsk, nuts_rsk = (
-            posterior_draws(patterns, fit.states, drawn, at_r).swapaxes(0, 1) for drawn in (own, sampled)
+            posterior_draws(patterns, fit.states, parameters, at_r).swapaxes(0, 1) for parameters in (gaussian, sampled)
         )
         at = label_r[rows][:, None, None]
         own_rs, nuts_rs = (np.take_along_axis(p_rsk, at, axis=2)[..., 0] for p_rsk in (own_rsk, nuts_rsk))

@@ -40,9 +40,9 @@ def posterior_of(fit: QuestionFit, *, to_sample: bool = False) -> Posterior:
     The default's rows have the prior Dirichlet(1 + pseudo-counts), whose density over log ratios has one more in every
     exponent. The paper samples the height itself.
     """
-    more = 1.0 if to_sample and fit.options.mixed else 0.0
-    held = Parameters(fit.pseudo.weight_dg + more, fit.pseudo.confusion_akv + more)
-    return Posterior(fit.patterns, fit.states, held.weight_dg[0], held.confusion_akv, held=held)
+    jacobian = 1.0 if to_sample and fit.options.mixed else 0.0
+    pseudo = Parameters(fit.pseudo.weight_dg + jacobian, fit.pseudo.confusion_akv + jacobian)
+    return Posterior(fit.patterns, fit.states, pseudo.weight_dg[0], pseudo.confusion_akv, held=pseudo)
 
 
 def density(posterior: Posterior, x_p: Floats) -> tuple[float, Floats]:
@@ -108,16 +108,16 @@ def _tail_of(fit: QuestionFit) -> Finding:
     posterior, log_density_s = posterior_of(fit, to_sample=True), fit.log_density_s
     n_votes, n_states, n = len(fit.patterns.code_v), fit.states.n_states, posterior.n_parameters
     n_cells = fit.ballot.n_annotators * fit.ballot.n_labels * n_states
-    most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * n_states, 1))
-    if min(fit.n_draws, most) < FEWEST_DRAWS:
+    n_most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * n_states, 1))
+    if min(fit.n_draws, n_most) < FEWEST_DRAWS:
         reason = "too few draws" if fit.n_draws < FEWEST_DRAWS else "too many votes for a cheap check"
         return finding_of(fit, "laplace", "pareto_k", float("nan"), text=f"Pareto-k left out: {reason}.")
-    draws = (Parameters(*at) for at in zip(fit.weight_sdg[:most], fit.confusion_sakv[:most], strict=True))
+    draws = (Parameters(*at) for at in zip(fit.weight_sdg[:n_most], fit.confusion_sakv[:n_most], strict=True))
     height_s = np.array([posterior.objective(at, posterior.expect(at)) for at in draws])
     # A rough figure: its further digits depend on the last bits of p.
-    k = round(pareto_k(height_s - log_density_s[:most]), 6)
+    k = round(pareto_k(height_s - log_density_s[:n_most]), 6)
     finding = finding_of(
-        fit, "laplace", "pareto_k", k, n=min(most, fit.n_draws), level="good" if k <= USABLE else "info",
+        fit, "laplace", "pareto_k", k, n=min(n_most, fit.n_draws), level="good" if k <= USABLE else "info",
         text=f"Pareto-k of the posterior draws is {k:z.2f}, over {n:,} parameters.",
     )  # fmt: skip
     if k <= max(HOPELESS, BY_ROOT * np.sqrt(n)):

@@ -67,14 +67,14 @@ def _ensemble_of(fit: QuestionFit, members: int, seed: int, advance: Advance) ->
     right_kv = 0.6 * np.eye(fit.ballot.n_labels) + 0.4 / fit.ballot.n_labels
     paper_p = pack(Parameters(even_dg, np.broadcast_to(right_kv, fit.confusion_akv.shape)))
     height, p_rk = _mode_from(posterior, pack(fit.mode))
-    lower, several = [], []
+    lower, p_members = [], []
     for member in range(members):
         start_p = paper_p + SPREAD * np.random.default_rng([seed, member]).standard_normal(len(paper_p))
-        found, other_rk = _mode_from(posterior, start_p)
-        lower.append(height - found)
-        several.append(other_rk)
+        member_height, other_rk = _mode_from(posterior, start_p)
+        lower.append(height - member_height)
+        p_members.append(other_rk)
         advance((member + 1) / members)
-    p_mrk = np.array(several)
+    p_mrk = np.array(p_members)
     changed_m = np.average(p_mrk.argmax(axis=2) != p_rk.argmax(axis=1), weights=weight_r, axis=1)
     figures = {
         "starts_agreeing": (changed_m < NOTICEABLE).mean(),
@@ -134,30 +134,30 @@ def check_priors(consensus: Consensus, *, seed: int = 0, advance: Advance = igno
         **{name: {"priors": replace(priors, prevalence=alpha, by_question={})} for name, alpha in ALPHAS.items()
            if two or not isinstance(alpha, tuple)},
     }  # fmt: skip
-    others: dict[str, Consensus] = {}
+    refits: dict[str, Consensus] = {}
     for n, (name, changes) in enumerate(choices.items()):
         # Thin data and other modes were said of the reported fit already.
         with without_warnings():
-            others[name] = refit(consensus, draws=0, seed=seed, **changes)
+            refits[name] = refit(consensus, draws=0, seed=seed, **changes)
         advance((n + 1) / len(choices))
     findings: list[Finding] = []
     for f, fit in enumerate(consensus.fits):
-        findings += _ranges(fit, {name: other.fits[f] for name, other in others.items()})
+        findings += _ranges(fit, {name: refitted.fits[f] for name, refitted in refits.items()})
     return findings
 
 
-def _ranges(fit: QuestionFit, others: dict[str, QuestionFit]) -> Iterator[Finding]:
+def _ranges(fit: QuestionFit, refits: dict[str, QuestionFit]) -> Iterator[Finding]:
     ballot, weight_i = fit.ballot, fit.ballot.count_i
     for k in [ballot.positive] if ballot.n_labels == 2 else range(ballot.n_labels):
         # A prior of a thousand pseudo-items must move the prevalence of a few: the doubt looks at annotators' priors.
-        shares = {name: float(other.share_k[k]) for name, other in others.items() if name not in ALPHAS}
-        least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-        low, high = shares[least], shares[most]
+        shares = {name: float(refitted.share_k[k]) for name, refitted in refits.items() if name not in ALPHAS}
+        least, largest = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+        low, high = shares[least], shares[largest]
         finding = finding_of(
             fit, "priors", "range_prevalence", high - low, subject=ballot.labels[k], low=low, high=high, n=len(shares),
             text=(
                 f"under {len(shares)} other priors of the annotators the share of {ballot.labels[k]!r} is between "
-                f"{low:.1%} ({least}) and {high:.1%} ({most}); reported {fit.share_k[k]:.1%}."
+                f"{low:.1%} ({least}) and {high:.1%} ({largest}); reported {fit.share_k[k]:.1%}."
             ),
         )  # fmt: skip
         wide = np.ptp(logit(np.clip([low, high], 1e-9, 1 - 1e-9))) > WIDE
@@ -166,8 +166,8 @@ def _ranges(fit: QuestionFit, others: dict[str, QuestionFit]) -> Iterator[Findin
             remedy="State a prior you can defend (--prior-prevalence, --prior-confusion), and report the range.",
         )  # fmt: skip
     for figure, values in (
-        ("entropy", [np.average(entr(other.posterior_ik).sum(axis=1), weights=weight_i) for other in others.values()]),
-        ("labels_changed", [np.average(other.label_i != fit.label_i, weights=weight_i) for other in others.values()]),
+        ("entropy", [np.average(entr(again.posterior_ik).sum(axis=1), weights=weight_i) for again in refits.values()]),
+        ("labels_changed", [np.average(again.label_i != fit.label_i, weights=weight_i) for again in refits.values()]),
     ):
         low, high = float(min(values)), float(max(values))
         yield finding_of(fit, "priors", f"range_{figure}", high - low, low=low, high=high, n=len(values))

@@ -144,21 +144,21 @@ def verdict(findings: Iterable[Finding]) -> str:
     ordered = sorted(findings, key=lambda finding: RANK[finding.level])
     if not ordered:
         return NOT_EXAMINED
-    bad, doubted, asked = (
+    bad, doubted, questions = (
         _questions(finding.check for finding in ordered if finding.level in levels)
         for levels in (("bad",), ("doubt",), tuple(RANK))
     )
     doubted = [question for question in doubted if question not in bad]
     if bad or doubted:
         alarms = [finding for finding in ordered if finding.is_warning]
-        lead, more = alarms[0].place and f"{alarms[0].place}: ", len(alarms) - 1
-        worst = f"({lead}{alarms[0].text or alarms[0].metric}{f' And {more} more.' * (more > 0)})"
+        lead, n_more = alarms[0].place and f"{alarms[0].place}: ", len(alarms) - 1
+        worst = f"({lead}{alarms[0].text or alarms[0].metric}{f' And {n_more} more.' * (n_more > 0)})"
         if not bad:
             return f"The consensus holds, with doubts: {' '.join(doubted)} {worst}"
-        rest = f" Doubts remain: {' '.join(doubted)}" * bool(doubted)
-        return f"The consensus itself may be wrong. To settle first: {' '.join(bad)} {worst}{rest}"
+        remaining = f" Doubts remain: {' '.join(doubted)}" * bool(doubted)
+        return f"The consensus itself may be wrong. To settle first: {' '.join(bad)} {worst}{remaining}"
     quick = " Only the quick checks were made." * (not is_thorough(ordered))
-    return f"No doubt was found. Asked: {' '.join(asked)}{quick}"
+    return f"No doubt was found. Asked: {' '.join(questions)}{quick}"
 
 
 def is_thorough(findings: Iterable[Finding]) -> bool:
@@ -173,5 +173,5 @@ def title_of(name: str) -> str:
 
 def _questions(names: Iterable[str]) -> list[str]:
     """Return the questions of checks, in their order."""
-    asked = set(names)
-    return [title_of(name) for name in (*CHECKS, *sorted(asked - set(CHECKS))) if name in asked]
+    questions = set(names)
+    return [title_of(name) for name in (*CHECKS, *sorted(questions - set(CHECKS))) if name in questions]

@@ -103,14 +103,14 @@ def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
     thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     votes_a = fit.ballot.votes_a
     share = float(votes_a[thin_a].sum() / max(votes_a.sum(), 1))
-    few = np.flatnonzero(thin_a)[np.argsort(votes_a[thin_a], kind="stable")].tolist()
-    if not few:
+    thin = np.flatnonzero(thin_a)[np.argsort(votes_a[thin_a], kind="stable")].tolist()
+    if not thin:
         return finding_of(fit, "votes", "hardly_known", 0.0, n=0)
-    names = listed([annotator_name(consensus, fit, a) for a in few])
+    names = listed([annotator_name(consensus, fit, a) for a in thin])
     return finding_of(
-        fit, "votes", "hardly_known", share, n=len(few), level=level_of(share > MANY_VOTES),
+        fit, "votes", "hardly_known", share, n=len(thin), level=level_of(share > MANY_VOTES),
         text=(
-            f"{len(few):,} of {len(thin_a):,} annotators, who gave {share:.1%} of the votes, have voted on very few "
+            f"{len(thin):,} of {len(thin_a):,} annotators, who gave {share:.1%} of the votes, have voted on very few "
             f"items of some label ({names})."
         ),
         meaning="Of their errors the default assumption says more than their votes do.",
@@ -153,13 +153,14 @@ def _dominant(consensus: Consensus) -> Iterator[Finding]:
 def _without_votes(consensus: Consensus) -> Iterator[Finding]:
     """Find annotators with a prior of their own who have no vote."""
     present = set(consensus.votes.annotators.cast(str).to_list())
-    known = [str(name) for name in consensus.priors.annotators]
-    strangers = [name for name in known if name not in present]
+    with_prior = [str(name) for name in consensus.priors.annotators]
+    strangers = [name for name in with_prior if name not in present]
     if strangers:
         yield Finding(
-            "votes", "priors_without_votes", len(strangers), subject=listed(strangers), n=len(known), level="doubt",
+            "votes", "priors_without_votes", len(strangers), subject=listed(strangers), level="doubt",
+            n=len(with_prior),
             text=(
-                f"{len(strangers)} of {len(known)} annotators with a prior of their own have no vote here. First: "
+                f"{len(strangers)} of {len(with_prior)} annotators with a prior of their own have no vote here. First: "
                 f"{strangers[0]!r}."
             ),
             meaning="Their priors are not used: the same people may be spelt differently in the votes.",
@@ -276,25 +277,25 @@ def _labels_lost(fit: QuestionFit) -> Iterator[Finding]:
     total, counts_ik = float(weight_i.sum()), ballot.counts_ik
     most_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
     for k, label in enumerate(ballot.labels):
-        voted, first, given, expected = (
+        voted, first, labelled, expected = (
             float(weight_i @ value_i)
             for value_i in (counts_ik[:, k] > 0, most_ik[:, k], fit.label_i == k, fit.posterior_ik[:, k])
         )
-        if voted >= VOTED * total and given <= ALMOST_NONE * total:
+        if voted >= VOTED * total and labelled <= ALMOST_NONE * total:
             yield finding_of(
-                fit, "identifiability", "vanishing_label", given, subject=label, n=round(total),
+                fit, "identifiability", "vanishing_label", labelled, subject=label, n=round(total),
                 level="doubt" if first > MANY_UNSUPPORTED * total else "note",
                 text=(
                     f"{label!r} has votes on {voted:,.0f} of {total:,.0f} items and the most votes on {first:,.0f}; it "
-                    f"is the consensus on {given:,.0f}."
+                    f"is the consensus on {labelled:,.0f}."
                 ),
                 meaning="Whoever counts labels sees next to none of it; its probability is in p.",
                 remedy="Use p rather than labels where it matters, and check items with votes for it by hand.",
             )  # fmt: skip
-        elif voted and min(given, expected) < FEW_ITEMS and given < VOTED * total and total >= MANY_ITEMS:
+        elif voted and min(labelled, expected) < FEW_ITEMS and labelled < VOTED * total and total >= MANY_ITEMS:
             yield finding_of(
-                fit, "identifiability", "rare_label", given, subject=label, n=round(total), level="note",
-                text=f"{label!r} has votes on {voted:,.0f} of {total:,.0f} items and is the consensus on {given:,.0f}.",
+                fit, "identifiability", "rare_label", labelled, subject=label, n=round(total), level="note",
+                text=f"{label!r} has votes on {voted:,.0f} of {total:,.0f} items and is the label of {labelled:,.0f}.",
                 meaning="So few items hardly teach how annotators vote on them: how many there are is a guess.",
                 remedy=f"Check the items with votes for {label!r} by hand: moral-entropy spot-check.",
             )  # fmt: skip

@@ -30,7 +30,7 @@ GROUPS = {
     "Decide": {
         "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many are wrong.",
         "check": "Check figures of an audit against limits; exit with 0 if all hold, with 1 if one fails.",
-        "compare": "Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.",
+        "compare": "Compare two runs: two batches of items, or the same items with other votes or settings.",
     },
     "Hand on": {
         "export": "Write the items of a run with votes, probabilities and soft labels, for other programs.",
@@ -38,7 +38,7 @@ GROUPS = {
         "predict": "Predict p and its entropy for every text and question.",
     },
     "The paper": {
-        "reproduce": "Run the paper's study and lay every published figure beside ours.",
+        "reproduce": "Run the paper's study: its tables and figures with ours beside them, on a page to open.",
         "simulate": "Draw votes from a known truth, which is in the column gold.",
         "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
         "verify": "Compute a run again from its votes and settings, compare every file; exit with 1 if any differs.",

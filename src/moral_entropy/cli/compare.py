@@ -29,7 +29,7 @@ By = Annotated[
 ]
 Top = Annotated[int, Option(min=0, metavar="N", help="Show the N items that moved most.")]
 
-MOST_DOMAINS = 12
+MOST_DOMAINS, WIDTH = 12, 80
 LONGEST = 24
 METRICS = ("fpr", "fnr", "fdr")
 CLEAR = "*"
@@ -37,9 +37,10 @@ CLEAR = "*"
 
 
 def compare(run_a: RunA, run_b: RunB = None, by: By = None, json: Json = False, top: Top = 10) -> None:
-    """Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.
+    """Compare two runs: two batches of items, or the same items with other votes or settings.
 
-    Other annotators, another language, another prior or codebook: items are matched by question and id.
+    Of batches without a shared item: which is worse and why, who changed, agreement, uncertain labels, shares and rates
+    per question. Shared items are matched by question and id: labels, p, entropy, grades of rules.
 
     Example: moral-entropy compare run-a/ run-b/
     """
@@ -51,14 +52,71 @@ def compare(run_a: RunA, run_b: RunB = None, by: By = None, json: Json = False, 
     if run_b is None:
         msg = "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one."
         raise UsageError(msg)
+    from moral_entropy.batches import compare_batches, share_items
     from moral_entropy.cli.screen import print_json, print_parts
+    from moral_entropy.runs.run import read_run
+
+    runs = read_run(run_a), read_run(run_b)
+    if not share_items(*runs):
+        batches = compare_batches(*runs)
+        if json:
+            tables = {name: batches[name].to_dicts() for name in ("figures", "annotators")}
+            print_json("compare", {"a": run_a, "b": run_b, "sentence": batches["sentence"], **tables})
+        else:
+            print_parts(_batch_parts(batches))
+        return
+    from moral_entropy.batches import flips
     from moral_entropy.comparison import compare as compare_two
 
-    comparison = compare_two(run_a, run_b)
+    comparison, flipped = compare_two(*runs), flips(*runs)
     if json:
-        print_json("compare", _record(comparison, top))
+        print_json("compare", _record(comparison, top) | {"flips": flipped.to_dicts()})
     else:
-        print_parts(_parts(comparison, top))
+        print_parts([*_parts(comparison, top), *_flips(flipped)])
+
+
+def _batch_parts(batches: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield the answer, figures per question, and annotators."""
+    from textwrap import fill
+
+    from moral_entropy.cli.screen import plain_table
+
+    yield fill(batches["sentence"], WIDTH)
+    yield ""
+    rows = [[row["question"], row["figure"], *_before_after(row)] for row in batches["figures"].iter_rows(named=True)]
+    yield plain_table(("question", "figure", "a", "b", "change (interval)"), rows)
+    people = batches["annotators"]
+    if people.height:
+        yield "\nannotators in both: chance to be right"
+        rows = [
+            [str(row["annotator"]), row["question"], *_before_after(row), "changed" if row["changed"] else ""]
+            for row in people.sort("changed", descending=True, maintain_order=True).head(MOST_DOMAINS).to_dicts()
+        ]
+        yield plain_table(("annotator", "question", "a", "b", "change (interval)", ""), rows)
+
+
+def _before_after(row: dict[str, Any]) -> tuple[str, str, str]:
+    between = "" if row["low"] is None else f" ({number(row['low'], sign=True)} to {number(row['high'], sign=True)})"
+    return number(row["value_a"]), number(row["value_b"]), f"{number(row['change'], sign=True)}{between}"
+
+
+def _flips(flipped: pl.DataFrame) -> Iterator[str | Table]:
+    """Yield how often the same annotators voted otherwise on the same items, where they did."""
+    from moral_entropy.cli.screen import plain_table
+
+    rows = [
+        [
+            row["annotator"],
+            row["question"],
+            f"{row['n']:,}",
+            "{} ({} to {})".format(*(percent(row[name]) for name in ("value", "low", "high"))),
+        ]
+        for row in flipped.sort("value", descending=True, maintain_order=True).to_dicts()
+        if row["flips"]
+    ]
+    if rows:
+        yield "\nthe same annotator on the same item: votes that flipped, %"
+        yield plain_table(("annotator", "question", "items", "flipped"), rows[:MOST_DOMAINS])
 
 
 def _compare_groups(path: str, column: str, *, json: bool) -> None:

@@ -97,7 +97,7 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
 
 
 def _about(told: Explanation, marks: Marks) -> list[str]:
-    n_votes = told.n_votes
+    n_votes = len(told.steps) - 1
     facts = [told.question, *([told.part] if told.part else []), f"item {told.item}", *([told.domain or ""])]
     facts = [printable(fact, 60, marks.cut) for fact in facts if fact]
     line = f" {marks.dot} ".join([*facts, f"{n_votes} vote{'s' * (n_votes != 1)}"])
@@ -167,5 +167,5 @@ def _part_lines(told: Explanation) -> list[str]:
 
     shown = shown_parts(told.model, between=told.between_groups is not None).items()
     lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in shown]
-    too_few = told.model == "mixed" and told.n_votes < ENOUGH_VOTES
+    too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
     return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

@@ -31,8 +31,7 @@ def train(run: Run, out: Out, options: TrainOptions, quiet: Quiet = False) -> No
 
 def _print_training(facts: dict[str, Any], out: str) -> None:
     from moral_entropy.cli.screen import plain_table, print_parts
-    from moral_entropy.train.compare import TABLE, comparison_cells, comparison_lines
-    from moral_entropy.train.run import worth_lines
+    from moral_entropy.train.run import TABLE, comparison_cells, comparison_lines, worth_lines
 
     typer.echo(
         f"{facts['items']:,} texts to learn from, {facts['test_items']:,} to test on; targets: {facts['labels']}"

@@ -71,8 +71,8 @@ def corpus_facts(name: str) -> Facts:
     corpora = [corpus for corpus in tables if corpus != "foundations"]
     if name.lower() not in corpora:
         close = get_close_matches(name.lower(), corpora, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else "."
-        msg = f"there is no twin of {name!r}{meant} Choose from {', '.join(corpora)}."
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        msg = f"there is no twin of {name!r}{hint} Choose from {', '.join(corpora)}."
         raise UsageError(msg)
     return {"name": name.lower(), "foundations": tables["foundations"], **tables[name.lower()]}
 
@@ -127,9 +127,9 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     """Simulate a corpus: its domains, teams, votes per text and flagged texts, with texts and the truth.
 
     One row per vote. Columns: item, annotator, question (the foundation), label (0 or 1), domain, text, gold (0 or 1).
-    Every annotator of a text votes on all five foundations; in eMFD each says yes to exactly one, the one that they
-    were assigned. In every domain the any rule flags each foundation as often as in the paper's table. A third of the
-    yes texts lie between the labels, and as many of the no texts: `draw_domain` says how votes depend on the place.
+    Every annotator of a text votes on all five foundations; in eMFD each says yes to exactly one. In every domain the
+    any rule flags each foundation as often as in the paper's table. A third of the yes texts lie between the labels,
+    and as many of the no texts: `draw_domain` says how votes depend on the place.
 
     Parameters
     ----------
@@ -152,21 +152,23 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     facts = scaled_facts(name, seed, scale)
     foundations, domains, frames, first = facts["foundations"], facts["domains"], [], 1
     for d, domain in enumerate(domains):
-        drawn = draw_domain(facts, d, seed)
-        texts = write_texts(np.random.default_rng([seed, 4, d]), domain["name"], drawn.place_if, foundations)
-        item_r = np.repeat(np.arange(domain["items"]), drawn.votes_i * len(foundations))
+        domain_votes = draw_domain(facts, d, seed)
+        texts = write_texts(np.random.default_rng([seed, 4, d]), domain["name"], domain_votes.place_if, foundations)
+        item_r = np.repeat(np.arange(domain["items"]), domain_votes.votes_i * len(foundations))
         items = pl.Series([f"{facts['name']}-{number:05d}" for number in range(first, first + domain["items"])])
         annotators = pl.Series([f"A{number:0{facts['width']}d}" for number in range(facts["annotators"])])
         frames.append(
             pl.DataFrame(
                 {
                     "item": items.gather(item_r),
-                    "annotator": annotators.gather(np.repeat(drawn.annotator_v, len(foundations))),
-                    "question": pl.Series(foundations * len(drawn.annotator_v), dtype=pl.String),
-                    "label": drawn.label_vf.ravel(),
+                    "annotator": annotators.gather(np.repeat(domain_votes.annotator_v, len(foundations))),
+                    "question": pl.Series(foundations * len(domain_votes.annotator_v), dtype=pl.String),
+                    "label": domain_votes.label_vf.ravel(),
                     "domain": pl.repeat(domain["name"], len(item_r), eager=True),
                     "text": pl.Series(texts).gather(item_r),
-                    "gold": np.repeat((drawn.place_if > 0.5).astype(np.int8), drawn.votes_i, axis=0).ravel(),
+                    "gold": np.repeat(
+                        (domain_votes.place_if > 0.5).astype(np.int8), domain_votes.votes_i, axis=0
+                    ).ravel(),
                 }
             )
         )
@@ -204,8 +206,7 @@ def scaled_facts(name: str, seed: int, scale: float) -> Facts:
     domains = [{**domain, "items": max(1, round(domain["items"] * scale))} for domain in facts["domains"]]
     annotators = facts["annotators"]
     if "uneven" in facts:
-        # Everybody may have marked a text for the same foundation.
-        annotators = max(facts["most_votes"] * len(facts["foundations"]), round(annotators * scale))
+        annotators = max(facts["most_votes"], round(annotators * scale))
     return {**facts, "domains": domains, "annotators": annotators, "width": max(2, len(str(annotators - 1)))}
 
 
@@ -277,9 +278,9 @@ def _draw_votes(facts: Facts, d: int, seed: int) -> DomainVotes:
     return DomainVotes(place_if, votes_i, annotator_v, yes_vf, label_vf, prevalence_f, shift_f)
 
 
-def _draw_counts(rng: np.random.Generator, domain: Facts, fewest: int, most: int) -> Ints:
+def _draw_counts(rng: np.random.Generator, domain: Facts, fewest: int, largest: int) -> Ints:
     # Every text gets the fewest; the rest of the published total falls on places drawn without replacement.
-    room = most - fewest
+    room = largest - fewest
     n_extra = round((domain["votes_per_item"] - fewest) * domain["items"])
     place_v = rng.choice(domain["items"] * room, size=n_extra, replace=False)
     return np.asarray(fewest + np.bincount(place_v // room, minlength=domain["items"]))
@@ -339,18 +340,18 @@ def _draw_labels(rng: np.random.Generator, votes_i: Ints, yes_vf: Floats) -> NDA
     """Draw votes that have the given chances, on a number of flagged items that has no noise."""
     first_i = votes_i.cumsum() - votes_i
     # The chance that a vote or a later one on the same item is a yes.
-    some_vf = yes_vf.copy()
+    later_vf = yes_vf.copy()
     for t in range(votes_i.max(initial=0) - 2, -1, -1):
         at_v = first_i[votes_i > t + 1] + t
-        some_vf[at_v] = 1 - (1 - yes_vf[at_v]) * (1 - some_vf[at_v + 1])
-    flagged_if, uniform_vf = _draw_evenly(rng, some_vf[first_i]), rng.random(yes_vf.shape)
+        later_vf[at_v] = 1 - (1 - yes_vf[at_v]) * (1 - later_vf[at_v + 1])
+    flagged_if, uniform_vf = _draw_evenly(rng, later_vf[first_i]), rng.random(yes_vf.shape)
     label_vf = np.zeros(yes_vf.shape, dtype=np.int8)
-    # Flagged items that have no yes yet; to get one has then the chance yes/some, which is 1 for the last vote.
+    # Flagged items that have no yes yet; to get one has then the chance yes/later, which is 1 for the last vote.
     due_if = flagged_if.copy()
     for t in range(votes_i.max(initial=0)):
         open_i = np.flatnonzero(votes_i > t)
         at_v = first_i[open_i] + t
-        chance_vf = np.where(due_if[open_i], yes_vf[at_v] / some_vf[at_v], yes_vf[at_v])
+        chance_vf = np.where(due_if[open_i], yes_vf[at_v] / later_vf[at_v], yes_vf[at_v])
         yes_now_vf = flagged_if[open_i] & (uniform_vf[at_v] < chance_vf)
         label_vf[at_v] = yes_now_vf
         due_if[open_i] &= ~yes_now_vf
@@ -400,7 +401,7 @@ def _solve_cell(any_rule: float, sensitivity_v: Floats, specificity_v: Floats, v
     return np.array([prevalence, 0.0]).round(DIGITS)
 
 
-# --- eMFD: coders mark passages for the one foundation they were assigned --------------------------------------------
+# --- eMFD: coders mark passages, each for one foundation -------------------------------------------------------------
 
 
 def _draw_highlights(facts: Facts, d: int, seed: int) -> DomainVotes:
@@ -417,7 +418,7 @@ def _draw_highlights(facts: Facts, d: int, seed: int) -> DomainVotes:
     uniform_v[order_v] = (rng.random() + GOLDEN * np.arange(len(item_v))) % 1.0
     marked_v = np.minimum((yes_vf.cumsum(axis=1) <= uniform_v[:, None]).sum(axis=1), n_foundations - 1)
     careless_v = rng.random(len(item_v)) < mistake * share_f[marked_v] / yes_vf[np.arange(len(item_v)), marked_v]
-    coder_v = _draw_coders(rng, facts, seed, item_v, turn_v, marked_v, careless_v)
+    coder_v = _draw_coders(rng, facts, seed, item_v, turn_v, careless_v)
     order_v = np.lexsort((coder_v, item_v))
     label_vf = (marked_v[order_v, None] == np.arange(n_foundations)).astype(np.int8)
     prevalence_f = (place_if > 0.5).mean(axis=0)
@@ -460,8 +461,8 @@ def solve_highlights(any_rule: Sequence[float], share_n: Floats) -> tuple[Floats
             return np.asarray(1 - (share_n * missed[..., None] ** powers_n).sum(axis=-1))
 
         clear_f = share_f @ seen(eye)
-        mixed_f = np.einsum("gh,u,guhf->f", pair_gh, weight_u / 2, seen(place_guhf))
-        return np.asarray((1 - BETWEEN) * clear_f + BETWEEN * mixed_f)
+        between_f = np.einsum("gh,u,guhf->f", pair_gh, weight_u / 2, seen(place_guhf))
+        return np.asarray((1 - BETWEEN) * clear_f + BETWEEN * between_f)
 
     def shares_at(mistake: float) -> Floats:
         share_f = target_f / target_f.sum()
@@ -486,39 +487,35 @@ def _draw_mains(rng: np.random.Generator, n_items: int, share_f: Floats) -> Floa
     end_f = np.round(n_items * share_f.cumsum() / share_f.sum()).astype(int)
     main_i = np.searchsorted(end_f, np.arange(n_items), side="right")
     place_if = np.eye(n_foundations)[main_i]
-    other_gh = np.where(np.eye(n_foundations), 0.0, share_f)
+    second_gh = np.where(np.eye(n_foundations), 0.0, share_f)
     for main in range(n_foundations):
         at_i = np.flatnonzero(main_i == main)
         at_i = at_i[: round(BETWEEN * len(at_i))]
         level_i = rng.permutation(0.5 + (np.arange(len(at_i)) + 0.5) / (2 * len(at_i) or 1))
-        second_i = rng.choice(n_foundations, size=len(at_i), p=other_gh[main] / other_gh[main].sum())
+        second_i = rng.choice(n_foundations, size=len(at_i), p=second_gh[main] / second_gh[main].sum())
         place_if[at_i, main], place_if[at_i, second_i] = level_i, 1 - level_i
     return rng.permutation(place_if)
 
 
 def _draw_coders(
-    rng: np.random.Generator, facts: Facts, seed: int, item_v: Ints, turn_v: Ints, marked_v: Ints, careless_v: Flags
+    rng: np.random.Generator, facts: Facts, seed: int, item_v: Ints, turn_v: Ints, careless_v: Flags
 ) -> Ints:
-    """Draw who made the marks: somebody who was assigned that foundation, careless ones where it is a mistake."""
-    n_coders, n_foundations = facts["annotators"], len(facts["foundations"])
-    pool_rng = np.random.default_rng([seed, 0])
+    """Draw who made the marks, mostly careless coders where a mark is a mistake; nobody marks a text twice."""
+    pool_rng, n_coders = np.random.default_rng([seed, 0]), facts["annotators"]
     # The least busy still get a tenth or so of the mean workload.
-    busy_a = 0.2 + np.asarray(pool_rng.lognormal(sigma=facts["uneven"], size=n_coders))
-    care_a, assigned_a = pool_rng.beta(3, 3, size=n_coders), np.arange(n_coders) % n_foundations
+    busy_a = np.asarray(0.2 + pool_rng.lognormal(0.0, facts["uneven"], n_coders))
+    care_a = np.asarray(pool_rng.beta(3, 3, n_coders))
     coder_v, coder_it = np.empty(len(item_v), dtype=np.int64), np.full((item_v[-1] + 1, turn_v.max() + 1), -1)
     for turn in range(turn_v.max() + 1):
-        for foundation in range(n_foundations):
-            pool_a = np.flatnonzero(assigned_a == foundation)
-            for careless in (False, True):
-                open_v = np.flatnonzero((turn_v == turn) & (marked_v == foundation) & (careless_v == careless))
-                below_a = np.cumsum(busy_a[pool_a] * np.where(careless, 1 - care_a, care_a)[pool_a])
-                while len(open_v):
-                    drawn = np.searchsorted(below_a[:-1] / below_a[-1], rng.random(len(open_v)), side="right")
-                    coder_v[open_v] = pool_a[drawn]
-                    # Where the coder has already marked the text, another one is drawn.
-                    fresh = (coder_it[item_v[open_v]] != coder_v[open_v, None]).all(axis=1)
-                    coder_it[item_v[open_v[fresh]], turn] = coder_v[open_v[fresh]]
-                    open_v = open_v[~fresh]
+        for careless in (False, True):
+            open_v = np.flatnonzero((turn_v == turn) & (careless_v == careless))
+            below_a = (busy_a * (1 - care_a if careless else care_a)).cumsum()
+            while len(open_v):
+                coder_v[open_v] = np.searchsorted(below_a[:-1] / below_a[-1], rng.random(len(open_v)), side="right")
+                # Where the coder has already marked the text, another one is domain_votes.
+                fresh = (coder_it[item_v[open_v]] != coder_v[open_v, None]).all(axis=1)
+                coder_it[item_v[open_v[fresh]], turn] = coder_v[open_v[fresh]]
+                open_v = open_v[~fresh]
     return coder_v
 
 

@@ -17,7 +17,7 @@ from scipy.special import softmax
 
 from moral_entropy.model import kernels
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import Counts, Parameters, Posterior, tilt_of_states
+from moral_entropy.model.posterior import Counts, Parameters, Posterior
 from moral_entropy.model.search import Optimum, pack, unpack
 from moral_entropy.model.states import States
 from moral_entropy.model.threads import over_blocks
@@ -214,9 +214,9 @@ def summarise(
         At most this many threads; called with the share done.
     """
     n_rows, n_labels, n_draws = patterns.n_rows, patterns.n_labels, len(drawn.weight_dg)
-    most = int(max(100, MOST_SUMMARIES // max(len(patterns.code_v), 1)))
-    confusion_sakv, weight_sdg = drawn.confusion_akv[:most], drawn.weight_dg[:most]
-    vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, min(n_draws, most))
+    n_used = int(max(100, MOST_SUMMARIES // max(len(patterns.code_v), 1)))
+    confusion_sakv, weight_sdg = drawn.confusion_akv[:n_used], drawn.weight_dg[:n_used]
+    vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, min(n_draws, n_used))
     # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
     for vote_ks in vote_cks:
         vote_ks /= vote_ks.max(axis=0)
@@ -224,16 +224,16 @@ def summarise(
     weight_dzs = np.ascontiguousarray(states.weight_of_states(weight_sdg).transpose(1, 2, 0))
     summaries = Summaries(np.empty((n_rows, n_labels)), *np.empty((3, n_rows)))
     rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r)
-    given = (*rows, tilt_of_states(patterns, states), vote_cks, weight_dzs, states.ends_ze, states.share_z,
+    arguments = (*rows, vote_cks, weight_dzs, states.ends_ze, states.share_z,
              pool_r, share_rk, about_r.astype(np.int64), (1.0 - interval) / 2.0)  # fmt: skip
-    done = [0]
+    rows_done = [0]
 
     def run(first: int, last: int) -> None:
         for block in range(first, last):
             lo, hi = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, n_rows)
-            kernels.draw_summaries(*given, lo, hi, *summaries)
-            done[0] += hi - lo
-            advance(done[0] / n_rows)
+            kernels.draw_summaries(*arguments, lo, hi, *summaries)
+            rows_done[0] += hi - lo
+            advance(rows_done[0] / n_rows)
 
     over_blocks(run, -(-n_rows // BLOCK_ROWS), threads, grain=64)
     return summaries
@@ -241,18 +241,15 @@ def summarise(
 
 def posterior_draws(patterns: Patterns, states: States, drawn: Parameters, rows: Ints) -> Floats:
     """Compute the model's label probabilities of some rows in every draw: `p_srk`."""
-    some = patterns.take(rows)
-    row_v = np.repeat(np.arange(some.n_rows), np.diff(some.start_r))
-    domain_r = some.domain_r if some.n_domains > 1 else np.zeros(some.n_rows, dtype=np.int32)
-    tilt_rz = tilt_of_states(some, states)
-    p_srk = np.empty((len(drawn.weight_dg), some.n_rows, patterns.n_labels))
+    chosen_rows = patterns.take(rows)
+    row_v = np.repeat(np.arange(chosen_rows.n_rows), np.diff(chosen_rows.start_r))
+    domain_r = chosen_rows.domain_r if chosen_rows.n_domains > 1 else np.zeros(chosen_rows.n_rows, dtype=np.int32)
+    p_srk = np.empty((len(drawn.weight_dg), chosen_rows.n_rows, patterns.n_labels))
     for p_rk, weight_dg, confusion_akv in zip(p_srk, *drawn, strict=True):
         log_cz = np.log(states.votes_azv(confusion_akv)).transpose(0, 2, 1).reshape(-1, states.n_states)
         log_rz = np.log(states.weight_of_states(weight_dg))[domain_r]
-        if len(tilt_rz):
-            log_rz += np.log(tilt_rz)
-        np.add.at(log_rz, row_v, log_cz[some.code_v])
+        np.add.at(log_rz, row_v, log_cz[chosen_rows.code_v])
         p_rk[:] = softmax(log_rz, axis=-1) @ states.mix_zk
-    clamped = some.clamp_r != UNKNOWN
-    p_srk[:, clamped] = np.eye(patterns.n_labels)[some.clamp_r[clamped]]
+    clamped = chosen_rows.clamp_r != UNKNOWN
+    p_srk[:, clamped] = np.eye(patterns.n_labels)[chosen_rows.clamp_r[clamped]]
     return p_srk

@@ -92,11 +92,11 @@ class EntropyParts:
         """The paper's epistemic uncertainty: what the draws disagree about."""
         return self.annotators_i
 
-    def of(self, some: slice) -> EntropyParts:
+    def of(self, items: slice) -> EntropyParts:
         """Return the entropies of some items."""
-        between_i = None if self.between_i is None else self.between_i[some]
-        total_i, ambiguity_i = self.total_i[some], self.ambiguity_i[some]
-        return EntropyParts(total_i, ambiguity_i, self.votes_i[some], self.annotators_i[some], self.model, between_i)
+        between_i = None if self.between_i is None else self.between_i[items]
+        total_i, ambiguity_i = self.total_i[items], self.ambiguity_i[items]
+        return EntropyParts(total_i, ambiguity_i, self.votes_i[items], self.annotators_i[items], self.model, between_i)
 
     def with_between(self, share_i: Floats | None) -> EntropyParts:
         """Return the same entropy with the part between groups told apart, given its share of the whole.
@@ -119,12 +119,12 @@ class EntropyParts:
         if share_i is None:
             return self
         between_i = share_i * self.total_i
-        left_i, rest = between_i, []
+        left_i, remainders = between_i, []
         for part_i in (self.ambiguity_i, self.votes_i, self.annotators_i):
             taken_i = np.minimum(part_i, left_i)
             left_i = left_i - taken_i
-            rest.append(part_i - taken_i)
-        ambiguity_i, votes_i, annotators_i = rest
+            remainders.append(part_i - taken_i)
+        ambiguity_i, votes_i, annotators_i = remainders
         return EntropyParts(self.total_i, ambiguity_i, votes_i, annotators_i, self.model, between_i - left_i)
 
 

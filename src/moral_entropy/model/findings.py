@@ -41,17 +41,17 @@ CATEGORIES: dict[str, type[Warning]] = {
 """The warning that `fit` issues where one of these figures is in doubt."""
 
 
-def finding_of(fit: QuestionFit, check: str, metric: str, value: float, **given: Any) -> Finding:
+def finding_of(fit: QuestionFit, check: str, metric: str, value: float, **fields: Any) -> Finding:
     """Return a finding about one fit.
 
     Parameters
     ----------
     fit
         The fit, whose question and part are filled in.
-    check, metric, value, **given
+    check, metric, value, **fields
         As in `Finding`.
     """
-    return Finding(check, metric, float(value), fit.ballot.question, fit.ballot.part, **given)
+    return Finding(check, metric, float(value), fit.ballot.question, fit.ballot.part, **fields)
 
 
 def annotator_name(consensus: Consensus, fit: QuestionFit, a: int) -> str:
@@ -134,15 +134,15 @@ def _recalibrated(fit: QuestionFit, learnt: Recalibration) -> Finding:
 def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding:
     """Name annotators whose votes copy each other, the one who stands for them first."""
     names = [annotator_name(consensus, fit, a) for a in group]
-    shown = ", ".join(names[:MOST_NAMES]) + f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
+    names_shown = ", ".join(names[:MOST_NAMES]) + f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
     why = (
         "were named to be counted as one"
         if fit.copies.named
         else "give the same votes on at least 99% of the items they share"
     )
     return finding_of(
-        fit, "votes", "near_copies", len(names), subject=shown, level="note" if fit.copies.named else "doubt",
-        text=f"{shown} {why}; they are counted as one annotator, {names[0]}.",
+        fit, "votes", "near_copies", len(names), subject=names_shown, level="note" if fit.copies.named else "doubt",
+        text=f"{names_shown} {why}; they are counted as one annotator, {names[0]}.",
         meaning="Copies add no evidence: counted in full, they would outvote everybody else.",
         remedy="If one of them should not vote at all, leave it out (--exclude).",
     )  # fmt: skip
@@ -151,10 +151,10 @@ def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding
 def _converged(consensus: Consensus, fit: QuestionFit) -> Finding:
     if fit.search.converged:
         return finding_of(fit, "fit", "converged", 1, level="good", text="the search for the best fit came to its end.")
-    passes, left = fit.search.passes, fit.search.steepness
+    passes, steepness = fit.search.passes, fit.search.steepness
     return finding_of(
         fit, "fit", "converged", 0, level="bad",
-        text=f"the fit did not converge: after {passes:,} passes a derivative of {left:.2g} standard errors is left.",
+        text=f"the fit did not converge: after {passes:,} passes a slope of {steepness:.2g} standard errors is left.",
         meaning="The search stopped before the best answer, so labels and figures may still move.",
         remedy=f"Look at annotators with under 3 votes{_few(consensus, fit)}.",
     )  # fmt: skip
@@ -166,12 +166,12 @@ def _few(consensus: Consensus, fit: QuestionFit) -> str:
 
 
 def _information_left(fit: QuestionFit) -> Finding:
-    left = fit.curvature.smallest
+    information = fit.curvature.smallest
     if fit.curvature.positive_definite:
-        return finding_of(fit, "fit", "information_left", left, level="good")
+        return finding_of(fit, "fit", "information_left", information, level="good")
     return finding_of(
-        fit, "fit", "information_left", left, level="doubt",
-        text=f"the votes do not settle every annotator's error rates (share of information left: {left:z.4f}).",
+        fit, "fit", "information_left", information, level="doubt",
+        text=f"the votes do not settle every annotator's error rates (share of information left: {information:z.4f}).",
         meaning="Intervals that depend on these rates are a guess.",
         remedy="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
     )  # fmt: skip
@@ -187,8 +187,10 @@ def _fewer_draws(consensus: Consensus, fit: QuestionFit) -> Finding:
 
 def _second_mode(fit: QuestionFit, second: SecondMode) -> Finding:
     share_k = np.array(second.prevalence_k)
-    shown = np.sort(np.argsort(-share_k, kind="stable")[:MOST_SHARES])
-    shares = ", ".join(f"{fit.ballot.labels[k]} {share_k[k]:.3f}" for k in shown) + ", …" * (len(shown) < len(share_k))
+    largest = np.sort(np.argsort(-share_k, kind="stable")[:MOST_SHARES])
+    shares = ", ".join(f"{fit.ballot.labels[k]} {share_k[k]:.3f}" for k in largest) + ", …" * (
+        len(largest) < len(share_k)
+    )
     return finding_of(
         fit, "fit", "second_mode", second.distance, level="doubt",
         text=(
@@ -207,13 +209,13 @@ def _votes_per_item(fit: QuestionFit) -> Finding:
     ballot = fit.ballot
     count_i = np.where(ballot.votes_i > 0, ballot.count_i, 0.0)
     per_item = float(np.average(ballot.votes_i, weights=count_i)) if count_i.any() else 0.0
-    found = finding_of(
+    finding = finding_of(
         fit, "votes", "votes_per_item", per_item, n=round(count_i.sum()), text=f"{per_item:.2f} votes per item."
     )
     if per_item >= THIN:
-        return found
+        return finding
     return replace(
-        found,
+        finding,
         level="bad" if per_item < VERY_THIN else "doubt",
         meaning="Too few votes to decide: the default assumption decides, and p can be sure and wrong.",
         remedy="Collect second votes; until then compare runs under other priors before you trust p.",

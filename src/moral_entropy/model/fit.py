@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from moral_entropy.model.consensus import (
     surely_below_chance,
     youden,
 )
-from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged, seen_by_merged
+from moral_entropy.model.copies import Copies, count_once, find_copies
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
@@ -164,23 +163,17 @@ def fit_ballot(
         ballot,
         use_gold=options.use_gold,
         domains=domains_of(votes, ballot) if options.by_domain else None,
-        # Factors of the labels' weights: relative to the base rates, for a vote or less.
-        tilt_ik=None if counted is None else (counted[0] / base_rates(ballot)) ** np.minimum(counted[1], 1.0),
+        whole=counted is not None,
     )
     copies = _copies(votes, ballot, cast, options)
     patterns = count_once(cast, copies) if copies.any else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)
     fitted = fit_parameters(posterior, ballot, n_draws, options, advance)
-    mode, merged = fitted["mode"], copies.merged
     if copies.any:
-        fitted |= with_merged(fitted, copies, seen_by_merged(cast, patterns, posterior.states, mode, merged))
+        fitted |= with_merged(fitted, copies)
     items: dict[str, Any] = read_off(
-        ballot, patterns, posterior.states, mode, fitted["drawn"], options, counted, advance
+        ballot, patterns, posterior.states, fitted["mode"], fitted["drawn"], options, counted, advance
     )
-    if counted is not None:
-        plain = replace(options, draws=0) if options.mixed else options
-        alone = fit_ballot(votes, ballot, priors, plain, None, advance)
-        items["p_votes_ik"] = alone.p_ik
     return QuestionFit(
         ballot=ballot, patterns=patterns, options=options, copies=copies, item_prior=item_prior, **fitted, **items
     )
@@ -304,20 +297,13 @@ def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optim
     return optimum._replace(passes=options.steps, converged=optimum.steepness < RATE)
 
 
-def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Any]:
-    """Give annotators who were counted with others confusion rows of their own; the draws vary as those who stand."""
-    mode, drawn, pseudo, merged = fitted["mode"], fitted["drawn"], fitted["pseudo"], copies.merged
-    first = np.concatenate([np.full(len(group) - 1, group[0]) for group in copies.groups])
-    rows_akv = rows_of_merged(fitted["states"], seen_cz, pseudo.confusion_akv[merged])
-    mode_akv, drawn_sakv = mode.confusion_akv.copy(), drawn.confusion_akv
-    mode_akv[merged] = rows_akv
-    if len(drawn_sakv):
-        moved_sakv = drawn_sakv[:, first] * (rows_akv / mode.confusion_akv[first])
-        drawn_sakv[:, merged] = moved_sakv / moved_sakv.sum(axis=-1, keepdims=True)
-    below_a = fitted["below_a"].copy()
-    below_a[merged] = below_a[first]
-    with_rows = {"mode": Parameters(mode.weight_dg, mode_akv), "drawn": Parameters(drawn.weight_dg, drawn_sakv)}
-    return with_rows | {"below_a": below_a}
+def with_merged(fitted: dict[str, Any], copies: Copies) -> dict[str, Any]:
+    """Give annotators who were counted with others the confusion rows of the one who stands for them."""
+    mode, drawn, first_a = fitted["mode"], fitted["drawn"], copies.first_a
+    return {
+        "mode": mode._replace(confusion_akv=mode.confusion_akv[first_a]), "below_a": fitted["below_a"][first_a],
+        "drawn": drawn._replace(confusion_akv=drawn.confusion_akv[:, first_a]),
+    }  # fmt: skip
 
 
 def read_off(
@@ -338,24 +324,44 @@ def read_off(
         known_r, votes_r = patterns.clamp_r != UNKNOWN, np.diff(patterns.start_r)
         pool_r = np.where(known_r, 0.0, share_weight(interior_r, votes_r, unknown_voters(patterns, ballot.votes_a)))
         share_rk = (patterns.counts_rk + base_rates(ballot)) / (np.diff(patterns.start_r)[:, None] + 1.0)
-        if counted is not None:
-            n_r, (prior_rk, worth_r) = np.diff(patterns.start_r)[:, None] + 1.0, counted
-            share_rk = (share_rk * n_r + worth_r * prior_rk) / (n_r + worth_r)
-    p_rk = settle_halves((1.0 - pool_r[:, None]) * mode_rk + pool_r[:, None] * share_rk)
+    votes_rk = _pooled(mode_rk, pool_r, share_rk)
+    if counted is not None:
+        pool_r, share_rk = _with_texts(pool_r, share_rk, patterns, *counted)
+    p_rk = _pooled(mode_rk, pool_r, share_rk)
     unknown_r = np.full(patterns.n_rows, np.nan)
     low_r, high_r, epistemic_r, model_rk = unknown_r, unknown_r, unknown_r, mode_rk
     if len(drawn.weight_dg):
         over = _over_draws(ballot, patterns, states, drawn, options, pool_r, share_rk, p_rk, advance)
         epistemic_r = np.maximum(entr(over.mean_rk).sum(axis=1) - over.entropy_r, 0.0)
         if not options.mixed:
-            p_rk = model_rk = settle_halves(over.mean_rk)
+            votes_rk = model_rk = settle_halves(over.mean_rk)
+            p_rk = _pooled(model_rk, pool_r, share_rk)
         about_r = labels_of(p_rk, ballot.positive) if ballot.n_labels > 2 else np.full(patterns.n_rows, ballot.positive)
         p_r = p_rk[np.arange(patterns.n_rows), about_r]
         low_r, high_r = np.minimum(over.low_r, p_r), np.maximum(over.high_r, p_r)
     names = ("p_ik", "posterior_ik", "model_ik", "share_weight_i", "low_i", "high_i", "epistemic_i", "interior_i")
     columns = (p_rk, mode_rk, model_rk, pool_r, low_r, high_r, epistemic_r, interior_r)
     items = {name: patterns.spread(column) for name, column in zip(names, columns, strict=True)}
+    items |= {} if counted is None else {"p_votes_ik": votes_rk}
     return items | {"ambiguity_i": patterns.spread(ambiguity_r)}
+
+
+def _pooled(model_rk: Floats, pool_r: Floats, share_rk: Floats) -> Floats:
+    return settle_halves((1.0 - pool_r[:, None]) * model_rk + pool_r[:, None] * share_rk)
+
+
+def _with_texts(
+    pool_r: Floats, share_rk: Floats, patterns: Patterns, prior_rk: Floats, worth_r1: Floats
+) -> tuple[Floats, Floats]:
+    """Pool p with items' own priors, in proportion to votes: ((n + 1) p + s t) / (n + 1 + s).
+
+    Returns the weight and the share that lead to it where the model's probabilities are pooled with them.
+    """
+    n_r = np.diff(patterns.start_r) + 1.0
+    rest_r = n_r / (n_r + np.where(patterns.clamp_r != UNKNOWN, 0.0, worth_r1[:, 0]))
+    weight_r = 1.0 - rest_r * (1.0 - pool_r)
+    pooled_rk = (rest_r * pool_r)[:, None] * share_rk + (1.0 - rest_r)[:, None] * prior_rk
+    return weight_r, pooled_rk / np.maximum(weight_r, 1e-300)[:, None]
 
 
 def _over_draws(

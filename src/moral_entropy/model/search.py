@@ -123,8 +123,8 @@ class _Point:
         self.next = Parameters(*map(shares_of, completed))
         shares = [(share[..., 1:] * (1.0 - share[..., 1:])) for share in at]
         totals = (total.sum(axis=-1, keepdims=True) for total in completed)
-        known = [(total * share).ravel() for total, share in zip(totals, shares, strict=True)]
-        self.known_p = np.concatenate(known).clip(min=1e-12)
+        information = [(total * share).ravel() for total, share in zip(totals, shares, strict=True)]
+        self.known_p = np.concatenate(information).clip(min=1e-12)
         self.step_p = pack(self.next) - self.x_p
         slope_p = np.abs(self.gradient_p) / np.sqrt(self.known_p)
         self.steepness = float(np.where(self._on_edge(), 0.0, slope_p).max(initial=0.0))
@@ -158,9 +158,10 @@ def maximise(
         if watch is not None:
             watch(point.steepness)
         if point.steepness < near:
-            better, more = _polish(posterior, point, tolerance)
+            better, n_polish = _polish(posterior, point, tolerance)
             # Where the steps have helped, curvature is computed anew; else SQUAREM goes on first.
-            passes, near = passes + more, near if better.steepness < 0.3 * point.steepness else 0.5 * point.steepness
+            passes += n_polish
+            near = near if better.steepness < 0.3 * point.steepness else 0.5 * point.steepness
             point = better
             continue
         middle = _Point(posterior, point.next)

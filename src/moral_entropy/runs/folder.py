@@ -42,12 +42,12 @@ MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
 EARLIER_FILES = ("validation.parquet", "refined.parquet", "soft_labels.parquet")
 """Files that runs of earlier versions have."""
 
-SHEETS = "spot-check*.csv"
-"""Names of the sheets of labels to check."""
+SHEETS, OF_PAPER = "spot-check*.csv", "paper-*"
+"""Names of the sheets of labels to check, and of the paper's tables and figures (`reproduce`)."""
 
 OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
-    "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html",
+    "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html", "index.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip
 """Files besides its tables that may lie in a folder which `--force` replaces."""
@@ -219,7 +219,9 @@ def _of_a_run(path: Path) -> bool:
     partial = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
     name = path.name if partial is None else f"{partial[1]}{partial[3] or ''}"
     parts = path.is_dir() and all(PurePath(part.name).match("part-*.parquet") for part in path.iterdir())
-    return (name in names or PurePath(name).match(SHEETS)) and (parts or not path.is_dir())
+    return (name in names or PurePath(name).match(SHEETS) or PurePath(name).match(OF_PAPER)) and (
+        parts or not path.is_dir()
+    )
 
 
 def _paths(inputs: Iterable[Any]) -> Iterator[Path]:

@@ -1,29 +1,50 @@
 """A training on a run folder: targets and texts of the run in, a model with its card in a folder of its own out.
 
-`run_training` does what `moral-entropy train` does, and prints nothing.
+`run_training` does what `moral-entropy train` does, and prints nothing. With `compare` it trains the same model on soft
+and on hard labels, with the same split and seeds, and scores all of them on the same unseen texts, against each hard
+label and gold. No hard label is neutral: the model that was trained on it is favoured. Intervals are over resampled
+test texts, and paired: the difference of two models is taken in each resampling. Axis **s**: resamplings, the first of
+which has every item once.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from moral_entropy import __version__
+from moral_entropy.checks.scores import auc, calibration_gap
 from moral_entropy.errors import TrainError
 from moral_entropy.files import without_formulas
 from moral_entropy.markup import markdown_table, markdown_text
+from moral_entropy.names import MEAN
 from moral_entropy.options import TFIDF, TrainOptions
-from moral_entropy.progress import Advance, ignore
+from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.runs.run import Run, read_run
-from moral_entropy.train import compare, targets
+from moral_entropy.ties import labels_of
+from moral_entropy.train import targets
 from moral_entropy.train.classifier import CARD, Classifier, check_out, save_classifier, train_classifier
 from moral_entropy.train.targets import Targets, by_label, columns_of, mean_target, output_names, probabilities
 from moral_entropy.votes.table import Floats
+
+HARD = ("majority", "any", "strict-majority")
+COMPARED = ("soft", *HARD)
+SEEDS = 3
+"""Trainings per target; the baseline has one optimum and needs one."""
+
+REPLICATES, INTERVAL = 400, 0.9
+FLOOR = 1e-6
+"""A probability of 0 counts as one in a million: a single wrong "never" must not decide a mean."""
+
+TABLE = "comparison.csv"
 
 TEST, TEST_TO_COMPARE = 0.1, 0.2
 """Share of the texts that are not learnt from but tested on."""
@@ -41,7 +62,7 @@ LEANS = (
 SETTINGS = ("epochs", "batch_size", "learning_rate", "max_length", "seed")
 FIGURES = {
     "auc": "AUC", "log_loss": "log loss", "constant_loss": "of a constant", "share_loss": "of the vote share",
-    "ece": "calibration error", "threshold": "yes from (best F1)",
+    "ece": "calibration error",
 }  # fmt: skip
 TARGETS = {
     "soft": "the consensus probability p of a Bayesian model of the annotators",
@@ -75,7 +96,7 @@ def run_training(
     options = options or TrainOptions()
     check_out(out)
     run = run if isinstance(run, Run) else read_run(run)
-    kinds = [options.labels, "soft", "hard", "smoothed-share", *(compare.COMPARED if options.compare else ())]
+    kinds = [options.labels, "soft", "hard", "smoothed-share", *(COMPARED if options.compare else ())]
     kinds += ["gold"] if targets.has_labels(run, "gold") else []
     labelled = targets.read_targets(run, list(dict.fromkeys(kinds)))
     train, test = targets.split_targets(labelled, TEST_TO_COMPARE if options.compare else TEST, seed=options.seed)
@@ -83,9 +104,8 @@ def run_training(
     if options.compare and not test.texts:
         msg = f"none of the {len(train.texts):,} texts is left to test on. Audit more items with a text."
         raise TrainError(msg)
-    # Progress: as much for every training, of which the comparison has four kinds.
-    share = 1.0 / (1 + len(compare.COMPARED)) if options.compare else 1.0
-    classifier = train_classifier(train, options.labels, options, advance=lambda done: advance(share * done))
+    step = share_of(advance, 0, 2 if options.compare else 1)
+    classifier = train_classifier(train, options.labels, options, advance=step)
     facts = {
         "version": __version__,
         "model": options.model,
@@ -102,13 +122,35 @@ def run_training(
         facts["worth"] = find_worth(p_io, train, test, options.labels)
     files, comparison = {}, {}
     if options.compare:
-        table = compare.compare_targets(
-            train, test, options, classifier, advance=lambda done: advance(share + (1.0 - share) * done)
-        )
-        files[compare.TABLE], comparison["comparison"] = without_formulas(table).write_csv(), table
+        table = compare_targets(train, test, options, classifier, advance=share_of(advance, 1, 2))
+        files[TABLE], comparison["comparison"] = without_formulas(table).write_csv(), table
     files[CARD] = "\n".join(_card(run, classifier, facts | comparison)) + "\n"
     save_classifier(classifier, out, facts, files)
     return facts | comparison
+
+
+# --- Scores ---------------------------------------------------------------------------------------------------------
+
+
+def mean_accuracy(p_ik: Floats, share_ik: Floats, count_i: Floats) -> float:
+    """Compute the share of right answers, yes where p is ½ or more; a label may be spread over several."""
+    answer_i = labels_of(p_ik, 1 if p_ik.shape[1] == 2 else None)
+    return float(count_i @ share_ik[np.arange(len(p_ik)), answer_i] / max(count_i.sum(), FLOOR))
+
+
+def mean_loss(p_ik: Floats, share_ik: Floats, count_i: Floats) -> float:
+    """Compute the mean of −log p of the label, in nats per item."""
+    return float(count_i @ -(share_ik * np.log(p_ik.clip(FLOOR))).sum(axis=1) / max(count_i.sum(), FLOOR))
+
+
+def by_class(score: Callable[..., float], p_ik: Floats, share_ik: Floats, count_i: Floats) -> float:
+    """Average `auc` or `calibration_gap` over the labels, each against the rest; of two labels one says it all."""
+    classes = [1] if p_ik.shape[1] == 2 else range(p_ik.shape[1])
+    return float(np.mean([score(p_ik[:, k], share_ik[:, k], count_i) for k in classes]))
+
+
+mean_auc, mean_gap = partial(by_class, auc), partial(by_class, calibration_gap)
+METRICS: dict[str, Callable[[Floats, Floats, Floats], float]] = {"accuracy": mean_accuracy, "auc": mean_auc}
 
 
 # --- What a model is worth ----------------------------------------------------------------------------------------
@@ -130,7 +172,7 @@ def find_worth(p_io: Floats, train: Targets, test: Targets, kind: str) -> dict[s
     -------
     dict
         `n_items`, `reference`, and `questions` with AUC, log loss, calibration error, the log loss of one constant
-        answer and of the share of each text's own votes, and the threshold of the best F1; None where there is none.
+        answer and of the share of each text's own votes; None where there is none.
     """
     gold_io = test.by_kind.get("gold")
     by_gold = gold_io is not None and np.isfinite(gold_io).sum(axis=0).min() >= FEWEST_GOLD
@@ -143,34 +185,18 @@ def find_worth(p_io: Floats, train: Targets, test: Targets, kind: str) -> dict[s
         p_ik, count_i = by_label(p_io, columns)[items], test.count_i[items]
         constant_k = mean_target(by_label(train.by_kind[kind], columns), train.count_i)
         row = {
-            "auc": compare.mean_auc(p_ik, label_ik, count_i),
-            "log_loss": compare.mean_loss(p_ik, share_ik, count_i),
-            "constant_loss": compare.mean_loss(np.tile(constant_k, (len(p_ik), 1)), share_ik, count_i),
-            "share_loss": compare.mean_loss(votes_ik, share_ik, count_i),
-            "ece": compare.mean_gap(p_ik, share_ik, count_i) if len(items) else math.nan,
-            "threshold": best_threshold(p_ik[:, 1], share_ik[:, 1], count_i) if p_ik.shape[1] == 2 else math.nan,
+            "auc": mean_auc(p_ik, label_ik, count_i),
+            "log_loss": mean_loss(p_ik, share_ik, count_i),
+            "constant_loss": mean_loss(np.tile(constant_k, (len(p_ik), 1)), share_ik, count_i),
+            "share_loss": mean_loss(votes_ik, share_ik, count_i),
+            "ece": mean_gap(p_ik, share_ik, count_i) if len(items) else math.nan,
         }
         rows.append({"question": question.name, **{k: None if math.isnan(x) else x for k, x in row.items()}})
     return {"n_items": len(test.texts), "reference": "gold" if by_gold else "consensus", "questions": rows}
 
 
-def best_threshold(p_i: Floats, share_i: Floats, count_i: Floats) -> float:
-    """Find the threshold of the highest expected F1: from which p to say yes, in hundredths.
-
-    Examples
-    --------
-    >>> best_threshold(np.array([0.1, 0.3, 0.4]), np.array([0.0, 1.0, 1.0]), np.ones(3))
-    0.3
-    """
-    threshold_t = np.arange(98, 1, -1) / 100
-    yes_ti = p_i >= threshold_t[:, None] - 1e-9
-    f1_t = 2.0 * (yes_ti @ (count_i * share_i)) / np.maximum(count_i @ share_i + yes_ti @ count_i, 1e-12)
-    best_t = threshold_t[f1_t >= f1_t.max() - 1e-9]
-    return float(best_t[np.argmin(np.abs(best_t - 0.5))])
-
-
 def worth_lines(worth: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a classifier is worth: one line of figures, one of what they mean if it is little, one of thresholds."""
+    """Say what a classifier is worth: one line of figures, and one of what they mean if it is little."""
     rows = worth["questions"]
     values = {name: [row[name] for row in rows if row[name] is not None] for name in FIGURES}
     mean = {name: sum(column) / len(column) if column else math.nan for name, column in values.items()}
@@ -183,11 +209,6 @@ def worth_lines(worth: Mapping[str, Any]) -> Iterator[str]:
         yield "It is worth no more than a constant answer: train on more texts, or with another model."
     elif mean["auc"] < CHANCE:
         yield "It hardly tells texts apart (an AUC of 0.5 is chance): train on more texts, or another model."
-    if thresholds := [f"{row['question']} {row['threshold']:.2f}" for row in rows if row["threshold"] is not None]:
-        yield (
-            f"to find most of what is there (the best F1), say yes from p = {', '.join(thresholds)}; 0.50 makes the "
-            "fewest errors"
-        )
 
 
 def _card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> Iterator[str]:
@@ -210,16 +231,139 @@ def _card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> Iterato
     yield "\nOutputs: a question of two labels has one, a sigmoid; those of a question of more share a softmax.\n"
     yield from (f"- {at}: {markdown_text(name)}" for at, name in enumerate(output_names(classifier.questions)))
     if worth:
-        cells = [
-            (row["question"], *(None if row[name] is None else f"{row[name]:.3f}" for name in FIGURES))
-            for row in worth["questions"]
-        ]
+        figures = {name: [row[name] and f"{row[name]:.3f}" for row in worth["questions"]] for name in FIGURES}
+        cells = list(zip((row["question"] for row in worth["questions"]), *figures.values(), strict=True))
         yield f"\n## What it is worth\n\nOn {worth['n_items']:,} unseen texts, against the {worth['reference']}.\n"
         yield markdown_table(("question", *FIGURES.values()), cells)
     if (comparison := facts.get("comparison")) is not None:
         header = ("against", "trained on", "accuracy", "AUC")
-        yield f"\n## Which targets are better\n\n{markdown_table(header, compare.comparison_cells(comparison))}\n"
-        yield from (f"- {line}" for line in compare.comparison_lines(comparison))
-    if manifest["warnings"]:
-        yield "\n## What the audit of these labels warns of\n"
-        yield from (f"- {markdown_text(warning)}" for warning in manifest["warnings"])
+        yield f"\n## Which targets are better\n\n{markdown_table(header, comparison_cells(comparison))}\n"
+        yield from (f"- {line}" for line in comparison_lines(comparison))
+
+
+# --- Which targets are better ---------------------------------------------------------------------------------------
+
+
+def compare_targets(
+    train: Targets, test: Targets, options: TrainOptions, first: Classifier, *, advance: Advance = ignore
+) -> pl.DataFrame:
+    """Train the same model on every kind of target and score all of them on the same texts.
+
+    Parameters
+    ----------
+    train, test
+        What to learn from and to test on, with targets of all kinds of `COMPARED`, and perhaps gold.
+    options
+        Which model to train, and how.
+    first
+        The model that was trained with these options; it is not trained again where it is one of those compared.
+    advance
+        Called with the share done.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per question (and their mean), reference, metric and target: value, its interval, the value of soft less
+        this one with its interval, and the number of tested items that have the reference's label.
+    """
+    seeds = [options.seed + n for n in range(1 if options.model == TFIDF else SEEDS)]
+    p_by_target: dict[str, list[Floats]] = {}
+    for n, (kind, seed) in enumerate((kind, seed) for kind in COMPARED for seed in seeds):
+        step = share_of(advance, n, len(COMPARED) * len(seeds))
+        if (kind, seed) == (options.labels, options.seed):
+            classifier = first
+        else:
+            classifier = train_classifier(train, kind, replace(options, seed=seed), advance=step)
+        p_by_target.setdefault(kind, []).append(probabilities(test.questions, classifier.logits(test.texts)))
+    return score_targets(p_by_target, test, seed=options.seed)
+
+
+def score_targets(p_by_target: Mapping[str, Sequence[Floats]], test: Targets, *, seed: int = 0) -> pl.DataFrame:
+    """Score what models say of the tested texts, as `compare_targets` returns it.
+
+    Parameters
+    ----------
+    p_by_target
+        Probabilities by what the model was trained on, one `p_io` per seed; scores are the mean over seeds.
+    test
+        The tested texts, with the labels to score against.
+    seed
+        Of the resampling.
+    """
+    _, group_i = np.unique([targets.normal_text(text) for text in test.texts], return_inverse=True)
+    n_groups = int(group_i.max()) + 1
+    times_sg = np.random.default_rng([seed, 61]).multinomial(n_groups, np.full(n_groups, 1 / n_groups), REPLICATES)
+    times_si = np.vstack([np.ones(len(group_i)), times_sg[:, group_i]]) * test.count_i
+    rows = []
+    for reference in (name for name in ("gold", *HARD) if name in test.by_kind):
+        for metric, score in METRICS.items():
+            value_tqs, sizes = [], {}
+            for question, columns in columns_of(test.questions):
+                label_ik = by_label(test.by_kind[reference], columns)
+                items = np.flatnonzero(np.isfinite(label_ik).all(axis=1))
+                sizes[question.name] = len(items)
+                value_tqs.append([
+                    np.mean([[score(by_label(p_io, columns)[items], label_ik[items], times_i[items])
+                              for times_i in times_si] for p_io in by_seed], axis=0)
+                    for by_seed in p_by_target.values()
+                ])  # fmt: skip
+            names = {**sizes, MEAN: max(sizes.values())}
+            all_qts = np.array([*value_tqs, _mean(np.array(value_tqs))])
+            for (name, size), value_ts in zip(names.items(), all_qts, strict=True):
+                by_target = dict(zip(p_by_target, value_ts, strict=True))
+                for target, value_s in by_target.items():
+                    less = _with_interval(by_target["soft"] - value_s) if target != "soft" else (None,) * 3
+                    rows.append((name, reference, metric, target, *_with_interval(value_s), *less, size))
+    header = ("question", "reference", "metric", "target", "value", "low", "high", "difference", "difference_low",
+              "difference_high", "n")  # fmt: skip
+    kinds = [pl.String] * 4 + [pl.Float64] * 6 + [pl.Int64]
+    table = pl.DataFrame(rows, schema=dict(zip(header, kinds, strict=True)), orient="row")
+    return table.sort(pl.col("question") != MEAN, maintain_order=True)
+
+
+def _mean(value_qts: Floats) -> Floats:
+    """Average over the questions that have a figure; a resampling without one counts as the items are."""
+    value_qts = np.where(np.isnan(value_qts), value_qts[:, :, :1], value_qts)
+    n_questions = (~np.isnan(value_qts)).sum(axis=0)
+    return np.asarray(np.nansum(value_qts, axis=0) / np.where(n_questions > 0, n_questions, np.nan))
+
+
+def _with_interval(value_s: Floats) -> tuple[float | None, float | None, float | None]:
+    if np.isnan(value_s[0]):
+        return None, None, None
+    tail = (1.0 - INTERVAL) / 2.0
+    low, high = np.quantile(np.where(np.isnan(value_s), value_s[0], value_s)[1:], (tail, 1.0 - tail))
+    return float(value_s[0]), float(low), float(high)
+
+
+def comparison_cells(table: pl.DataFrame) -> list[tuple[str, ...]]:
+    """Return the cells of the table on the screen: reference, target, accuracy and AUC, means over questions."""
+    groups = table.filter(question=MEAN).group_by("reference", "target", maintain_order=True)
+    return [
+        (str(reference), str(target), *(_in_words(row) for row in rows.iter_rows(named=True)))
+        for (reference, target), rows in groups
+    ]
+
+
+def comparison_lines(table: pl.DataFrame) -> Iterator[str]:
+    """Say by reference how much better soft is than each other target, with intervals."""
+    compared = table.filter(pl.col("target") != "soft", question=MEAN)
+    for (reference,), rows in compared.group_by("reference", maintain_order=True):
+        parts = []
+        for (target,), pair in rows.group_by("target", maintain_order=True):
+            figures = [_in_words(row, "difference") for row in pair.iter_rows(named=True)]
+            parts.append(f"soft less {target} {', '.join(figures)}")
+        yield f"against {reference}: {'; '.join(parts)}"
+    yield "Against a rule's own labels the model that learnt from that rule is favoured; gold favours none."
+
+
+def _in_words(row: Mapping[str, Any], column: str = "value") -> str:
+    """Write a score, or the difference of soft to it, with its interval; "–" where there is none."""
+    difference = column == "difference"
+    names = (column, "difference_low", "difference_high") if difference else (column, "low", "high")
+    if row[column] is None:
+        return "–"
+    scale, digits = (100, 1) if row["metric"] == "accuracy" else (1, 3)
+    value, low, high = (f"{scale * row[name]:{'+' * difference}z.{digits}f}".replace("-", "−") for name in names)
+    unit = {"accuracy": " points of accuracy", "auc": " of AUC"} if difference else {"accuracy": "%", "auc": ""}
+    return f"{value}{unit[row['metric']]} ({low} to {high})"

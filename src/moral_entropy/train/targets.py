@@ -20,14 +20,14 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, softmax
 
-from moral_entropy.errors import RuleError, TrainError
+from moral_entropy.errors import TrainError
 from moral_entropy.rules.rules import rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import labels_of
 from moral_entropy.votes.table import Floats, Ints
 
-FROM_DATA = {"published": "published labels", "gold": "gold labels"}
-"""Kinds of target that come from a column of the data, and what is missing where there is none."""
+FROM_DATA = ("gold", "published")
+"""Kinds of target that come from a column of the data."""
 
 FEWEST = 10
 """With fewer texts there is no training."""
@@ -119,8 +119,7 @@ def by_label(p_io: Floats, columns: slice) -> Floats:
 
 def mean_target(target_ik: Floats, count_i: Floats) -> Floats:
     """Compute the mean target of one question; half a pseudo-target for every label keeps it between 0 and 1."""
-    known_i = np.isfinite(target_ik).all(axis=1)
-    sum_k = count_i[known_i] @ target_ik[known_i] + 0.5
+    sum_k = count_i @ np.where(np.isfinite(target_ik), target_ik, 0.0) + 0.5
     return np.asarray(sum_k / sum_k.sum())
 
 
@@ -130,7 +129,9 @@ def mean_target(target_ik: Floats, count_i: Floats) -> Floats:
 def read_targets(run: Run, kinds: Sequence[str]) -> Targets:
     """Read targets of several kinds for every item of a run that has a text."""
     for kind in kinds:
-        check_kind(run, kind)
+        if kind in FROM_DATA and not has_labels(run, kind):
+            msg = f"{run.where} has no {kind} labels. Audit the votes with --{kind} COLUMN, or choose other targets."
+            raise TrainError(msg)
     rows = run.items
     items = rows["item"].unique().sort()
     shape = len(items), len(output_names(run.questions))
@@ -144,23 +145,6 @@ def read_targets(run: Run, kinds: Sequence[str]) -> Targets:
         for kind, target_io in by_kind.items():
             target_io[at_i, columns] = _target(question, kind, counts_ik, p_ik, answers)
     return _with_text(Targets(run.questions, items, _texts(run, items), by_kind, count_i))
-
-
-def check_kind(run: Run, kind: str) -> None:
-    """Refuse kinds of target that do not exist, or that a run has not."""
-    if kind in FROM_DATA and not has_labels(run, kind):
-        msg = f"{run.where} has no {FROM_DATA[kind]}. Audit the votes with --{kind} COLUMN, or choose other targets."
-        raise TrainError(msg)
-    if kind in ("soft", "hard", *FROM_DATA):
-        return
-    try:
-        rule_named(kind)
-    except RuleError as error:
-        msg = (
-            f"there are no targets {kind!r}. Kinds: soft, hard, gold, published, or a rule of the audit such as "
-            "majority, any, strict-majority or share."
-        )
-        raise TrainError(msg) from error
 
 
 def has_labels(run: Run, column: str) -> bool:

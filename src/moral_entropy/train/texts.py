@@ -29,8 +29,8 @@ from moral_entropy.options import TFIDF
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.schemas import TEXT_CONFLICTS, TEXT_WORTH, with_ids
 from moral_entropy.ties import highest, tie_key
+from moral_entropy.train.classifier import MOST_FEATURES, WORDS, fit_logistic
 from moral_entropy.train.targets import normal_text, text_hash
-from moral_entropy.train.tfidf import MOST_FEATURES, WORDS, fit_logistic
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
 FOLDS = 5
@@ -72,8 +72,10 @@ class Reading(NamedTuple):
     fold_i: Ints
 
 
-def read_texts(texts: Sequence[str], encoder: str | None = None, *, advance: Advance = ignore) -> Reading:
+def read_texts(texts: Sequence[str], encoder: str | None = None, *, advance: Advance = ignore) -> Reading | None:
     """Turn texts, none of them blank, into features, and put nearly identical ones into one fold.
+
+    None where no two texts share a word.
 
     Parameters
     ----------
@@ -88,7 +90,10 @@ def read_texts(texts: Sequence[str], encoder: str | None = None, *, advance: Adv
 
     short = [text[:LONGEST] for text in texts]
     vectorizer = TfidfVectorizer(**WORDS, min_df=2, max_features=MOST_FEATURES, dtype=np.float32)
-    x_if = vectorizer.fit_transform(short)
+    try:
+        x_if = vectorizer.fit_transform(short)
+    except ValueError:
+        return None
     embedded = embed_texts(short, encoder, advance=advance) if encoder else None
     group_i = group_texts(short, x_if)
     # By a hash of the first text of the group: further items, or another order, do not move the others.
@@ -162,9 +167,9 @@ def group_texts(texts: Sequence[str], x_if: Any) -> Ints:
         for n, hash_f in enumerate(hash_hf):
             least_i = np.minimum.reduceat(hash_f[x_if.indices], x_if.indptr[filled])
             band_i[filled] = least_i * np.uint64(2 * n + 1) + (band_i[filled] if n else np.uint64(0))
-        left, right = _same_key(band_i)
-        shared = np.asarray(present_if[left].multiply(present_if[right]).sum(axis=1)).ravel()
-        links.append(np.compress(shared >= NEAR * (size_i[left] + size_i[right] - shared), [left, right], axis=1))
+        later, first = _same_key(band_i)
+        shared = np.asarray(present_if[later].multiply(present_if[first]).sum(axis=1)).ravel()
+        links.append(np.compress(shared >= NEAR * (size_i[later] + size_i[first] - shared), [later, first], axis=1))
     link = np.hstack(links)
     graph = coo_matrix((np.ones(link.shape[1]), link), shape=(len(texts), len(texts)))
     return np.asarray(connected_components(graph, directed=False)[1])
@@ -304,7 +309,7 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
     votes
         The votes, with texts.
     use
-        None to measure the worth with words on some of the items, and count nothing; "off" for neither;
+        None to measure the worth with words on some of the items, and count nothing;
         "tfidf", "minilm" or a folder of an encoder for texts that count.
     advance
         Called with the share done.
@@ -317,37 +322,23 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
         are too few texts, and nothing was asked for.
     """
     ballots = [ballot for ballot in votes.ballots if not ballot.part]
-    if use == "off" or (use is None and (votes.texts is None or not ballots)):
-        return None
     texts = [] if votes.texts is None else votes.texts.fill_null("").to_list()
     rows = np.flatnonzero([bool(text.strip()) for text in texts])
     n_blank = len(texts) - len(rows)
-    most = max(2 * MOST_MEASURED // (1 + len(ballots)), MOST_MEASURED // 10)
-    if use is None and len(rows) > most:
-        rows = np.sort(rows[np.argsort([text_hash(texts[row]) for row in rows])[:most]])
-    facts: dict[str, Any] = {
-        "model": use or TFIDF,
-        "texts": len(rows),
-        "blank": n_blank,
-        "repeated": 0,
-        "questions": [],
-    }
-    try:
-        if len(rows) < FEWEST_ITEMS:
-            raise ValueError
-        encoder = None if use in (None, TFIDF) else use
-        reading = read_texts([texts[row] for row in rows], encoder, advance=advance)
-    except ValueError:
-        if use is None:
-            return None
-        problem = f"{len(rows):,} items have a text" if len(rows) < FEWEST_ITEMS else "no two texts share a word"
-        if votes.texts is None:
-            problem = "there are no texts; name their column with --text COLUMN"
-        facts["sentence"] = f"Texts do not count: {problem}, and {FEWEST_ITEMS} texts are the fewest."
-        return Evidence(facts, {}, None, rows, {})
+    limit = max(2 * MOST_MEASURED // (1 + len(ballots)), MOST_MEASURED // 10)
+    if use is None and len(rows) > limit:
+        rows = np.sort(rows[np.argsort([text_hash(texts[row]) for row in rows])[:limit]])
+    facts: dict[str, Any] = {"model": use or TFIDF, "texts": len(rows), "blank": n_blank, "repeated": 0}
+    facts["questions"] = []
+    encoder = None if use in (None, TFIDF) else use
+    enough = len(rows) >= FEWEST_ITEMS
+    reading = read_texts([texts[row] for row in rows], encoder, advance=advance) if enough else None
+    if reading is None:
+        problem = "no two share a word" if enough else f"{len(rows):,} items have one, {FEWEST_ITEMS} are the fewest"
+        facts["sentence"] = f"Texts do not count: {problem}. Their column is named with --text COLUMN."
+        return Evidence(facts, {}, None, rows, {}) if use else None
     facts["repeated"] = len(rows) - int(reading.group_i.max()) - 1
-    priors: dict[str, ItemPrior] = {}
-    regressions = {}
+    priors, regressions = dict[str, ItemPrior](), {}
     row_of = np.full(votes.n_items, -1)
     row_of[rows] = np.arange(len(rows))
     for ballot in ballots:
@@ -397,7 +388,8 @@ def text_tables(
     group_by_column
         By column of annotators' groups their names, and the group of every annotator of the votes (-1 for none).
     """
-    worths, conflicts, findings = [], [pl.DataFrame(schema=_conflict_schema(consensus.votes))], []
+    schema = with_ids(TEXT_CONFLICTS, item=consensus.votes.items.dtype)
+    worths, conflicts, findings = [], [pl.DataFrame(schema=schema)], []
     for row in evidence.facts["questions"]:
         [fit] = [fit for fit in consensus.fits if fit.question == row["question"]]
         table = _worth_rows(consensus.votes, fit, row, group_by_column)
@@ -409,19 +401,15 @@ def text_tables(
     return {"text_worth": frame, "text_conflicts": pl.concat(conflicts)}, findings
 
 
-def _conflict_schema(votes: Votes) -> pl.Schema:
-    return with_ids(TEXT_CONFLICTS, item=votes.items.dtype)
-
-
 def _conflicts(votes: Votes, fit: QuestionFit, row: dict[str, Any], evidence: Evidence) -> pl.DataFrame:
     """Rank the items whose votes have another label than their texts: least likely label of the votes first."""
     ballot, t_ik = fit.ballot, np.asarray(fit.item_prior[0])  # type: ignore[index]
     p_ik = fit.p_ik if fit.p_votes_ik is None else fit.p_votes_ik
     n_i1 = ballot.votes_i[:, None] + 1.0
     worth = min(row["votes"], MOST_COUNTED)
-    both_ik = (n_i1 * p_ik + worth * t_ik) / (n_i1 + worth)
+    combined_ik = (n_i1 * p_ik + worth * t_ik) / (n_i1 + worth)
     label_i, text_i = highest(p_ik), highest(np.nan_to_num(t_ik))
-    p_both_i = both_ik[np.arange(len(p_ik)), label_i]
+    p_both_i = combined_ik[np.arange(len(p_ik)), label_i]
     items = np.flatnonzero((label_i != text_i) & (ballot.votes_i > 0) & np.isfinite(p_both_i))
     items = items[np.argsort(tie_key(p_both_i[items]), kind="stable")][:CONFLICTS]
     names, at = pl.Series(ballot.labels, dtype=pl.String), (items, label_i[items])
@@ -429,11 +417,11 @@ def _conflicts(votes: Votes, fit: QuestionFit, row: dict[str, Any], evidence: Ev
         {
             "question": pl.repeat(ballot.question, len(items), eager=True, dtype=pl.String),
             "item": votes.items.gather(ballot.item_i[items]), "label": names.gather(label_i[items]),
-            "p_votes": p_ik[at], "p_text": t_ik[at], "p_both": both_ik[at], "n_votes": ballot.votes_i[items],
+            "p_votes": p_ik[at], "p_text": t_ik[at], "p_both": combined_ik[at], "n_votes": ballot.votes_i[items],
             "text_label": names.gather(text_i[items]),
             "words": [_speaking(evidence, ballot, int(item), int(text_i[item])) for item in items],
         },
-        schema=_conflict_schema(votes),
+        schema=with_ids(TEXT_CONFLICTS, item=votes.items.dtype),
     )  # fmt: skip
 
 
@@ -492,16 +480,16 @@ def _worth_rows(
 
 def _worse_predicted(table: pl.DataFrame) -> list[Finding]:
     """Find groups and domains whose votes texts predict clearly less well than those of all."""
-    whole = table.row(0, named=True)
-    groups = table.filter(~pl.col("by").is_in([ALL, "annotator"]), pl.col("gain_high") < whole["gain_low"])
+    overall = table.row(0, named=True)
+    groups = table.filter(~pl.col("by").is_in([ALL, "annotator"]), pl.col("gain_high") < overall["gain_low"])
     return [
         Finding(
             "texts", "gain", row["gain"], question=row["question"], subject=f"{row['by']} {row['name']}",
             low=row["gain_low"], high=row["gain_high"], n=row["n_votes"], level="note",
             text=f"texts predict the votes of {row['by']} {row['name']} less well ({row['gain']:.3f} nats per vote, "
-                 f"{whole['gain']:.3f} over all)",
+                 f"{overall['gain']:.3f} over all)",
             meaning="What texts say is learnt from all votes, and stands less for these.",
             remedy="Do not let texts count where this group matters, or audit it on its own.",
         )
-        for row in groups.iter_rows(named=True) if whole["low"] > 0.0
+        for row in groups.iter_rows(named=True) if overall["low"] > 0.0
     ]  # fmt: skip

@@ -4,7 +4,8 @@ MFTC, the Moral Foundations Twitter Corpus: `[{Corpus, Tweets: [{tweet_id, tweet
 annotation}]}]}]`; the subcorpus is the domain. MFRC, the Reddit corpus: one row per annotation, `text, subreddit,
 bucket, annotator, annotation, confidence`; the bucket is the domain. eMFD: one row per highlight, a passage that a
 coder marked for the foundation assigned to them, `content, assigned_domain, coder_id, document_id`; a highlight is a
-yes on it and a no on the other four, which is a strong assumption. Cells such as `Care,HARM ` name foundations;
+yes on it and a no on the other four, which is a strong assumption. The paper's author prepared tables of MFTC and eMFD
+(`morality-MFTC`, `morality-eMFD` on the hub), which have other columns. Cells such as `Care,HARM ` name foundations;
 distinct texts of a domain are items; an annotator has one vote per item and foundation.
 """
 
@@ -30,6 +31,8 @@ COLUMNS = ("text", "source", "domain", "annotator", "cell")
 
 MFRC = {"text": "text", "domain": "bucket", "annotator": "annotator", "cell": "annotation"}
 EMFD = {"text": "content", "cell": "assigned_domain", "annotator": "coder_id", "document": "document_id"}
+MFTC_TABLE = {"text": "text", "source": "tweet_id", "domain": "corpus", "annotator": "annotator", "cell": "annotation"}
+EMFD_TABLE = {"text": "text", "cell": "label", "annotator": "annotator", "document": "document_id"}
 MFTC_LAYOUT = (
     "MFTC is a JSON list of {Corpus, Tweets: [{tweet_id, tweet_text, annotations: [{annotator, annotation}]}]}"
 )
@@ -37,13 +40,13 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     "mftc": {
         "care": "care", "harm": "care", "fairness": "fairness", "cheating": "fairness", "loyalty": "loyalty",
         "betrayal": "loyalty", "authority": "authority", "subversion": "authority", "purity": "sanctity",
-        "degradation": "sanctity", "non-moral": NONE, "nm": NONE, "nh": NONE,
+        "degradation": "sanctity", "non-moral": NONE, "nm": NONE, "nh": NONE
     },
     "mfrc": {
         "care": "care", "proportionality": "fairness", "equality": "fairness", "loyalty": "loyalty",
-        "authority": "authority", "purity": "sanctity", "thin morality": NONE, "non-moral": NONE,
+        "authority": "authority", "purity": "sanctity", "thin morality": NONE, "non-moral": NONE
     },
-    "emfd": {**{name: name for name in FOUNDATIONS}, "purity": "sanctity"},
+    "emfd": {**{name: name for name in FOUNDATIONS}, "purity": "sanctity"}
 }  # fmt: skip
 """The foundation, or "none", of every published label in lower case."""
 
@@ -58,8 +61,9 @@ UNTAGGED = "Untagged"
 
 
 def detect_mftc(path: Path) -> bool:
-    """Return whether a file is MFTC as published."""
-    return peek(path).has("Corpus") and peek(path).has("Tweets", "annotations")
+    """Return whether a file is MFTC as published, or as the paper's author prepared it."""
+    published = peek(path).has("Corpus") and peek(path).has("Tweets", "annotations")
+    return published or _has_columns(path, MFTC_TABLE.values())
 
 
 def detect_mfrc(path: Path) -> bool:
@@ -68,12 +72,14 @@ def detect_mfrc(path: Path) -> bool:
 
 
 def detect_emfd(path: Path) -> bool:
-    """Return whether a file is eMFD as published."""
-    return _has_columns(path, EMFD.values())
+    """Return whether a file is eMFD as published, or as the paper's author prepared it."""
+    return _has_columns(path, EMFD.values()) or _has_columns(path, (*EMFD_TABLE.values(), "focus_duration"))
 
 
 def read_mftc(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of `MFTC_V4_text.json`, or of `MFTC_V4.json`."""
+    """Read the votes of `MFTC_V4_text.json`, of `MFTC_V4.json`, or of `morality-MFTC`."""
+    if _has_columns(path, MFTC_TABLE.values()):
+        return to_votes(read_columns(path, MFTC_TABLE, log), "mftc", log)
     rows = list(_tweet_annotations(read_json(path), path.name))
     return to_votes(pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row"), "mftc", log)
 
@@ -95,7 +101,7 @@ def read_emfd(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) 
     domains
         Columns document and domain; without it no highlight has a domain.
     """
-    frame = read_columns(path, EMFD, log)
+    frame = read_columns(path, EMFD_TABLE if _has_columns(path, EMFD_TABLE.values()) else EMFD, log)
     if domains is not None:
         frame = frame.join(domains, on="document", how="left", maintain_order="left")
         frame = frame.with_columns(pl.col("domain").fill_null(UNTAGGED))

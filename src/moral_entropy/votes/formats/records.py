@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
 import re
 import zipfile
 import zlib
@@ -36,13 +35,13 @@ from moral_entropy.votes.source import (
     open_source,
     suffix_of,
 )
+from moral_entropy.votes.source import ZIP_ERRORS as ZIP_ERRORS
 from moral_entropy.votes.table import ReadingLog, refuse
 
 HEAD_BYTES = 1 << 18
 MOST_NESTED = 64
 # A string may be cut off at the end of what was read; nothing after its opening quote is structure.
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', flags=re.DOTALL)
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
 
 KeyPath = tuple[str, ...]
 Record = dict[str, Any]

@@ -10,9 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moral_entropy.corpora.published import CORPORA, foundations
 from moral_entropy.errors import VotesError
 from moral_entropy.options import Inputs
-from moral_entropy.reproduce.published import CORPORA, foundations
 from moral_entropy.votes.table import Votes
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     if inputs.twins:
         from moral_entropy.corpora.twins import twin
 
-        votes = read_votes(twin(name, seed=seed, scale=inputs.scale), text="")
+        votes = read_votes(twin(name, seed=seed, scale=inputs.scale), gold="gold")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
     elif name == "emfd" and inputs.themes is not None and FORMATS[name].detect(Path(inputs.files[name])):
         votes = _with_themes(Path(inputs.files[name]), read_themes(inputs.themes), gold)
     else:
-        votes = read_votes(inputs.files[name], text="", gold_file=gold)
+        votes = read_votes(inputs.files[name], gold_file=gold)
     return _only_foundations(votes)
 
 
@@ -71,7 +71,7 @@ def _with_themes(path: Path, domains: pl.DataFrame, gold: str | Path | None) -> 
     from moral_entropy.votes.table import ReadingLog
 
     log = ReadingLog()
-    votes = read_votes(read_emfd(path, log, domains), text="", gold_file=gold)
+    votes = read_votes(read_emfd(path, log, domains), gold_file=gold)
     notes = (*log.notes, *votes.reading.notes)
     reading = replace(votes.reading, source=path.name, sha256=digest_of(path), dropped=log.dropped, notes=notes)
     return replace(votes, reading=reading)
@@ -118,7 +118,7 @@ def _domain_of(codes: Iterable[str]) -> str:
     """Return the first domain of the map that one of the codes belongs to; a code of the map may end in `*`."""
     from moral_entropy.votes.formats.moral_corpora import UNTAGGED
 
-    text = (files("moral_entropy.reproduce") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
+    text = (files("moral_entropy.corpora") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
     spelt = {code.strip().upper() for code in codes}
     for domain, listed in tomllib.loads(text).items():
         begins = tuple(code.rstrip("*") for code in listed if code.endswith("*"))
@@ -129,8 +129,8 @@ def _domain_of(codes: Iterable[str]) -> str:
 
 def _only_foundations(votes: Votes) -> Votes:
     ballots = tuple(ballot for ballot in votes.ballots if ballot.question in foundations())
-    asked = {ballot.question for ballot in ballots}
-    missing = [name for name in foundations() if name not in asked]
+    questions = {ballot.question for ballot in ballots}
+    missing = [name for name in foundations() if name not in questions]
     if missing:
         msg = (
             f"{votes.reading.source} has no votes on {len(missing)} of the five foundations. First: {missing[0]!r}. "
@@ -138,11 +138,11 @@ def _only_foundations(votes: Votes) -> Votes:
             "column question holds the foundations."
         )
         raise VotesError(msg)
-    many = [ballot for ballot in ballots if ballot.n_labels != 2]
-    if many:
+    too_wide = [ballot for ballot in ballots if ballot.n_labels != 2]
+    if too_wide:
         msg = (
-            f"{len(many)} of the five foundations in {votes.reading.source} have more than two labels. "
-            f"First: {many[0].question!r} has {', '.join(many[0].labels)}. The study needs yes or no for each."
+            f"{len(too_wide)} of the five foundations in {votes.reading.source} have more than two labels. "
+            f"First: {too_wide[0].question!r} has {', '.join(too_wide[0].labels)}. The study needs yes or no for each."
         )
         raise VotesError(msg)
     return replace(votes, ballots=ballots)

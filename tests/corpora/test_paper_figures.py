@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moral_entropy.corpora.twins import corpus_facts
-from moral_entropy.reproduce.published import (
+from moral_entropy.corpora.figures import SCHEMA
+from moral_entropy.corpora.published import (
     CORPORA,
+    PLACE,
     READINGS,
     SECTIONS,
     Published,
+    compare_figures,
     foundations,
     read_published,
     spell,
     spell_gap,
 )
+from moral_entropy.corpora.twins import corpus_facts
 
 PAPER = Path(__file__).parents[2] / "../shared/seed/moral-entropy-paper.tex"
 NAMES = {"MFRC": "mfrc", "MFTC": "mftc", "eMFD": "emfd"}
@@ -170,3 +175,49 @@ def test_holds_is_a_matter_of_distance(value, tolerance, gap, bound):
 def test_spelling():
     assert spell("fnr", 0.0) == "0.0%" and spell("auc", 0.95) == "0.950" and spell("annotations_per_text", 3) == "3.00"
     assert spell_gap("texts", -1200) == "−1,200" and spell_gap("auc", 0.0004) == "0.000"
+
+
+RATE = Published("audit", "mftc", "fpr", 0.2, 0.005, printed="20.0%", rule="any", reference="consensus")
+
+
+def compared(figure, value, corpora=tuple(CORPORA), **basis):
+    rows = [] if value is None else [{name: getattr(figure, name) for name in PLACE} | {"value": value}]
+    return compare_figures((figure,), pl.DataFrame(rows, schema=SCHEMA), corpora, **basis).row(0, named=True)
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "corpora", "within", "note"),
+    [
+        (RATE, 0.2049, tuple(CORPORA), True, ""),
+        (RATE, 0.2051, ("mftc",), False, ""),
+        (RATE, None, ("mfrc",), None, "MFTC was not given"),
+        (replace(RATE, reference="gold"), None, tuple(CORPORA), None, "no gold labels"),
+        (replace(RATE, section="soft labels", reference=""), None, ("mftc",), None, "no classifier was trained"),
+        (replace(RATE, corpus="(all)"), 0.2, ("mftc", "emfd"), True, "of MFTC and eMFD alone"),
+        (replace(RATE, bound="at most", tolerance=0), 0.1, tuple(CORPORA), True, ""),
+        (replace(RATE, bound="at least", tolerance=0, note="mind"), 0.1, tuple(CORPORA), False, "mind"),
+    ],
+)
+def test_a_figure_beside_ours(figure, value, corpora, within, note):
+    row = compared(figure, value, corpora)
+    assert (row["within"], row["note"]) == (within, note)
+    assert row["distance"] == (None if value is None else pytest.approx(value - figure.value))
+
+
+def test_expected_rates_and_the_truth_stand_beside():
+    rows = [
+        {"corpus": "mftc", "domain": "(all)", "foundation": "(all)", "rule": "any", "reference": reference,
+         "metric": metric, "value": value}
+        for reference, metric, value in (("consensus", "fpr", 0.1), ("consensus", "expected_fpr", 0.3),
+                                         ("gold", "fpr", 0.4))
+    ]  # fmt: skip
+    for twins, truth in ((True, 0.4), (False, None)):
+        row = compare_figures((RATE,), pl.DataFrame(rows, schema=SCHEMA), ("mftc",), twins=twins).row(0, named=True)
+        assert (row["ours"], row["expected"], row["truth"]) == (0.1, 0.3, truth)
+
+
+def test_the_paper_beside_itself_is_the_same():
+    rows = [{name: getattr(one, name) for name in PLACE} | {"value": one.value} for one in read_published()]
+    ours = pl.DataFrame(rows, schema=SCHEMA).unique(maintain_order=True)
+    beside = compare_figures(read_published(), ours, tuple(CORPORA))
+    assert beside["within"].all() and beside["distance"].abs().max() == 0

@@ -1,4 +1,4 @@
-"""The paper's figures, as printed there (`data/published.toml`), and beside them ours, with a verdict for each.
+"""The paper's figures, as printed there (`data/published.toml`), and ours beside them.
 
 Also defines how a figure is written. Does not depend on votes.
 """
@@ -35,7 +35,7 @@ SECTIONS = {
 """Sections of the comparison, in order, with their titles."""
 
 READINGS = {
-    "any foundation": 'the question "does the text carry any foundation at all", fitted on its own, prior 500,500',
+    "any foundation": 'the question "does the text carry any foundation at all", fitted on its own',
     "pooled": "every pair of text and foundation counts once, domains pooled",
     "mean": "the mean of the five foundations' figures, domains pooled",
     "cells": "the mean over domain × foundation, every cell counting once",
@@ -46,12 +46,6 @@ COUNTS = {"texts", "annotations", "annotators", "domains_fpr_above_fnr", "equal_
 DIGITS = {"annotations_per_text": 2, "auc": 3, "aleatoric": 4, "epistemic": 4, "total": 4}
 
 Bound = Literal["", "at most", "at least"]
-
-SAME, DIFFERS, NOT_COMPARABLE = "same", "differs", "not comparable"
-VERDICTS = (SAME, DIFFERS, NOT_COMPARABLE)
-
-COPIED = ("texts", "annotations", "annotations_per_text", "annotators")
-"""Metrics in which a twin of full size equals its corpus by construction."""
 
 PLACE = ("corpus", "domain", "foundation", "rule", "reference", "metric")
 """Columns under which a published figure and ours meet."""
@@ -156,7 +150,7 @@ def read_published() -> tuple[Published, ...]:
     >>> sum(figure.section == "entropy" for figure in read_published())
     150
     """
-    source = files("moral_entropy.reproduce") / "data" / "published.toml"
+    source = files("moral_entropy.corpora") / "data" / "published.toml"
     tables: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
     figures = [*_corpora(tables), *_text(tables), *_entropy(tables), *_soft_labels(tables)]
     figures.sort(key=lambda figure: list(SECTIONS).index(figure.section))
@@ -224,12 +218,7 @@ def _read_as(figure: Published, reading: str) -> Published:
 
 
 def compare_figures(
-    published: Sequence[Published],
-    ours: pl.DataFrame,
-    corpora: Sequence[str],
-    *,
-    twins: bool = False,
-    scale: float = 1.0,
+    published: Sequence[Published], ours: pl.DataFrame, corpora: Sequence[str], *, twins: bool = False
 ) -> pl.DataFrame:
     """Return one row per published figure, with ours next to it.
 
@@ -238,26 +227,26 @@ def compare_figures(
     published
         The paper's figures.
     ours
-        Our figures, from `grading` and `figures`.
+        Our figures, from `figures`.
     corpora
         Short names of the corpora that ours were computed from.
-    twins, scale
-        Whether they are simulated, and their size: that decides what can be compared.
+    twins
+        Whether they are simulated, so that their truth is known.
 
     Returns
     -------
     pl.DataFrame
-        section, corpus, domain, foundation, rule, metric, published, ours, low, high, difference, verdict; then
-        reference, reading, printed, bound, tolerance, within (whether ours is within it, comparable or not), note.
+        section, corpus, domain, foundation, rule, reference, metric, reading, printed, published; ours, low, high,
+        distance (ours less the published), within (whether that is within the tolerance); expected (our rate with items
+        weighted by p instead of thresholded), truth (our rate against the truth of twins); bound, tolerance, note.
 
     Examples
     --------
     >>> import polars as pl
     >>> figure = Published("audit", "mftc", "fpr", 0.2, 0.005, rule="any", reference="consensus")
-    >>> place = dict(zip(PLACE, figure.place))
-    >>> ours = pl.DataFrame([{**place, "value": 0.25, "low": 0.24, "high": 0.26}])
-    >>> compare_figures((figure,), ours, ("mftc",))["verdict"][0]
-    'differs'
+    >>> ours = pl.DataFrame([dict(zip(PLACE, figure.place), value=0.25, low=None, high=None)])
+    >>> compare_figures((figure,), ours, ("mftc",))["distance"].round(3)[0]
+    0.05
     """
     import polars as pl
 
@@ -265,33 +254,28 @@ def compare_figures(
     rows = []
     for figure in published:
         row = by_place.get(figure.place, {})
-        value, low, high = (row.get(name) for name in ("value", "low", "high"))
-        within = None if value is None else figure.holds(value)
-        reason = _not_comparable(figure, value, corpora, exact=not twins or (figure.metric in COPIED and scale == 1))
-        rows.append(
-            {
-                **{name: getattr(figure, name) for name in ("section", *PLACE[:4], "metric")},
-                "published": figure.value,
-                **{"ours": value, "low": low, "high": high},
-                "difference": None if value is None else value - figure.value,
-                "verdict": NOT_COMPARABLE if reason else SAME if within else DIFFERS,
-                **{name: getattr(figure, name) for name in ("reference", "reading", "printed", "bound", "tolerance")},
-                "within": within,
-                "note": "; ".join(part for part in (reason, figure.note) if part),
-            }
-        )
-    numbers = dict.fromkeys(("published", "ours", "low", "high", "difference", "tolerance"), pl.Float64())
-    return pl.DataFrame(rows, schema_overrides={**numbers, "within": pl.Boolean()})
+        *place, reference, metric = figure.place
+        value, at_consensus = row.get("value"), reference == "consensus"
+        expected = by_place.get((*place, reference, f"expected_{metric}"), {}).get("value") if at_consensus else None
+        truth = by_place.get((*place, "gold", metric), {}).get("value") if at_consensus and twins else None
+        rows.append({
+            **{name: getattr(figure, name) for name in ("section", *PLACE, "reading", "printed")},
+            "published": figure.value, "ours": value, "low": row.get("low"), "high": row.get("high"),
+            "distance": None if value is None else value - figure.value,
+            "within": None if value is None else figure.holds(value),
+            "expected": expected, "truth": truth, "bound": figure.bound, "tolerance": figure.tolerance,
+            "note": "; ".join(part for part in (_absent(figure, value, corpora), figure.note) if part),
+        })  # fmt: skip
+    numbers = ("published", "ours", "low", "high", "distance", "expected", "truth", "tolerance")
+    return pl.DataFrame(rows, schema_overrides={**dict.fromkeys(numbers, pl.Float64()), "within": pl.Boolean()})
 
 
-def _not_comparable(figure: Published, value: float | None, corpora: Sequence[str], *, exact: bool) -> str:
-    """Return why a figure cannot be compared; an empty text if it can."""
-    if figure.section == "soft labels" and value is None:
-        return "no classifier was trained"
+def _absent(figure: Published, value: float | None, corpora: Sequence[str]) -> str:
+    """Say why there is no figure of ours, or that it is of fewer corpora."""
     if figure.corpus != ALL and figure.corpus not in corpora:
         return f"{CORPORA[figure.corpus]} was not given"
     if value is None:
-        return "no gold labels" if figure.reference == "gold" else "no such figure in these votes"
-    if figure.corpus == ALL and len(corpora) < len(CORPORA):
-        return f"of {' and '.join(CORPORA[name] for name in corpora)} alone"
-    return "" if exact else "simulated votes"
+        missing = {"gold": "no gold labels", "": "no such figure in these votes"}
+        return "no classifier was trained" if figure.section == "soft labels" else missing.get(figure.reference, "")
+    partial = figure.corpus == ALL and len(corpora) < len(CORPORA)
+    return f"of {' and '.join(CORPORA[name] for name in corpora)} alone" if partial else ""
