@@ -1,6 +1,7 @@
 """Do scores by judges hold what they promise? Simulated panels in five worlds, and panels whose majority is wrong.
 
 Usage: python studies/judges.py [--panels 160] [--worlds independent,shared,…] [--wrong-majority 60]
+       [--position-bias 60] [--convarg FOLDER]
 
 Four systems answer the same 300 prompts (60 prompts in five epochs in the world of clusters), five judges are right in
 90 to 70%, and 150 answers are known, at random. Prints, by world, how often 90% intervals hold the planted share, their
@@ -11,6 +12,7 @@ with it (PYTHONPATH).
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -120,12 +122,92 @@ def wrong_majority(panels: int) -> None:
     print(f"{slandered} judges right in 70% of the known answers are called guessing, or worse")
 
 
+def convarg(folder: Path) -> None:
+    """Print how well arguments are ranked, and left-out comparisons predicted: win rates, Bradley–Terry, and ours."""
+    from scipy.stats import spearmanr
+
+    from moral_entropy.judges.pairwise import Comparisons, fit_strengths
+
+    votes = pl.read_csv(folder / "votes.csv")
+    name = [pl.concat_str("topic", pl.lit("/"), side).alias(side) for side in ("first", "second")]
+    votes = votes.with_columns(name)
+    names = pl.concat([votes["first"], votes["second"]]).unique().sort().to_list()
+    judges = votes["annotator"].unique().sort().to_list()
+    codes = [votes[column].replace_strict(keys, range(len(keys)), return_dtype=pl.Int64).to_numpy()
+             for column, keys in (("first", names), ("second", names), ("annotator", judges))]  # fmt: skip
+    outcome_v = votes["winner"].replace_strict({"a1": 0, "a2": 1, "equal": 2}).to_numpy()
+    every = Comparisons(*codes, np.ones(len(votes)), outcome_v)
+    left_out = np.random.default_rng(0).random(len(votes)) < 0.1
+    learn, test = every.take(np.flatnonzero(~left_out)), every.take(np.flatnonzero(left_out))
+    fitted = fit_strengths(learn, len(names), len(judges))
+    plain = fit_strengths(learn._replace(judge_v=np.zeros_like(learn.judge_v)), len(names), 1)
+    score_v = np.array([1.0, 0.0, 0.5])[learn.outcome_v]
+    n_n = np.bincount(learn.first_v, minlength=len(names)) + np.bincount(learn.second_v, minlength=len(names))
+    won_n = np.bincount(learn.first_v, score_v, len(names)) + np.bincount(learn.second_v, 1 - score_v, len(names))
+    rankings = {"win rate": (won_n + 0.5) / (n_n + 1), "one judge": plain.strength_n, "ours": fitted.strength_n}
+    losses = {"one judge": plain.outcomes(test._replace(judge_v=np.zeros_like(test.judge_v))),
+              "ours": fitted.outcomes(test)}  # fmt: skip
+    try:
+        import choix
+
+        decided = learn.outcome_v < 2
+        pairs = np.where(learn.outcome_v[:, None] == 0, np.stack([learn.first_v, learn.second_v], axis=1),
+                         np.stack([learn.second_v, learn.first_v], axis=1))[decided]  # fmt: skip
+        rankings["choix"] = choix.ilsr_pairwise(len(names), pairs.tolist(), alpha=0.01)
+    except ImportError:
+        print("choix is not installed")
+    gold = pl.read_csv(folder / "gold.csv").join(votes.unique("item"), on="item").filter(pl.col("gold") != "equal")
+    at = {name: n for n, name in enumerate(names)}
+    first, second = (gold[side].replace_strict(at).to_numpy() for side in ("first", "second"))
+    won = (gold["gold"] == "a1").to_numpy()
+    n_gold = np.bincount(first, minlength=len(names)) + np.bincount(second, minlength=len(names))
+    share_n = (np.bincount(first, won, len(names)) + np.bincount(second, ~won, len(names))) / np.maximum(n_gold, 1)
+    topic = np.array([name.rsplit("/", 1)[0] for name in names])
+    for ranking, strength_n in rankings.items():
+        rho = np.mean([spearmanr(strength_n[topic == t], share_n[topic == t]).statistic for t in np.unique(topic)])
+        gap = strength_n[first] - strength_n[second]
+        print(f"{ranking:10} Spearman with wins in published pairs, mean of {len(np.unique(topic))} topics {rho:.4f}, "
+              f"published pairs ordered right {np.mean((gap > 0) == won):.4f}")  # fmt: skip
+    share_o = np.bincount(learn.outcome_v, minlength=3) / len(learn.outcome_v)
+    losses["shares"] = np.tile(share_o, (len(test.outcome_v), 1))
+    for model, p_vo in losses.items():
+        print(f"{model:10} log loss of {len(p_vo):,} left-out comparisons "
+              f"{-np.log(p_vo[np.arange(len(p_vo)), test.outcome_v]).mean():.4f}")  # fmt: skip
+    print(f"order effect of all judges {fitted.order_j[0]:.3f}")
+
+
+def position_bias(panels: int) -> None:
+    """Print how often a planted bias of 10 points of one of five judges is held by its interval, and told from none."""
+    from moral_entropy.judges.pairwise import Comparisons, _positions, fit_strengths
+
+    held, told = [], []
+    for seed in range(panels):
+        rng = np.random.default_rng(20_000 + seed)
+        strength_n, n = rng.normal(0, 0.7, 8), 1_200
+        first, second = np.array([rng.choice(8, 2, replace=False) for _ in range(n)]).T
+        judge_v, shown_v = np.repeat(np.arange(5), n), rng.choice([1.0, -1.0], 5 * n)
+        first_v, second_v = np.tile(first, 5), np.tile(second, 5)
+        chance_v = 1 / (1 + np.exp(-(strength_n[first_v] - strength_n[second_v])))
+        # Ten points: the answer shown first wins by 5 points more than it would, the other by 5 less.
+        chance_v = np.clip(chance_v + 0.05 * shown_v * (judge_v == 0), 0, 1)
+        outcome_v = np.where(rng.random(5 * n) < 0.1, 2, np.where(rng.random(5 * n) < chance_v, 0, 1))
+        votes = Comparisons(first_v, second_v, judge_v, shown_v, outcome_v)
+        row = _positions("q", votes, list("abcde"), fit_strengths(votes, 8, 5), 0.9).row(0, named=True)
+        # A tenth are ties, which no bias moves.
+        held.append(row["bias_low"] <= 0.09 <= row["bias_high"])
+        told.append(row["bias_low"] > 0)
+    print(f"{panels} panels, a position bias of 10 points: held by its 90% interval in {np.mean(held):.1%}, "
+          f"told from none in {np.mean(told):.1%}")  # fmt: skip
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--panels", type=int, default=160)
     parser.add_argument("--first", type=int, default=0, help="seed of the first panel")
     parser.add_argument("--majority", action="store_true", help="the majority of people is gold, as 0.2 needs it")
     parser.add_argument("--worlds", default=",".join(WORLDS))
+    parser.add_argument("--convarg", type=Path, help="folder of convarg_pairs")
+    parser.add_argument("--position-bias", type=int, default=0)
     parser.add_argument("--wrong-majority", type=int, default=0)
     chosen = parser.parse_args()
     print(f"moral-entropy {me.__version__}, {chosen.panels} panels in each world, seeds from {chosen.first}")
@@ -134,3 +216,7 @@ if __name__ == "__main__":
         print(f"{world:12}", ", ".join(f"{name} {value:.3f}" for name, value in figures.items()), flush=True)
     if chosen.wrong_majority:
         wrong_majority(chosen.wrong_majority)
+    if chosen.position_bias:
+        position_bias(chosen.position_bias)
+    if chosen.convarg:
+        convarg(chosen.convarg)

@@ -15,7 +15,7 @@ from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
 from moral_entropy.judges.estimates import Answers, corrected_means
 from moral_entropy.judges.known import known_items
-from moral_entropy.judges.panel import added_by_each, best_panels, effective_judges, read_panel
+from moral_entropy.judges.panel import added_by_each, best_panels, effective_judges, judge_drift, read_panel
 from moral_entropy.judges.roles import Role, guess_roles
 from moral_entropy.judges.table import describe_judges
 from moral_entropy.options import JudgeOptions
@@ -408,3 +408,18 @@ def test_without_known_answers_and_systems_there_is_no_score(votes, tmp_path, ca
     assert "PPI++" not in capsys.readouterr().out
     assert main(["judges", str(tmp_path / "run"), "--at-least", "0.5"]) == 3
     assert "undecided" in capsys.readouterr().out
+
+
+def test_a_new_version_of_a_judge_is_compared_item_by_item(votes):
+    worse = pl.col("label").replace({"yes": "no"})
+    later = votes.with_columns(label=pl.when((pl.col("annotator") == "llama") & (pl.col("item") < 60)).then(worse)
+                               .otherwise("label"))  # fmt: skip
+    rows = judge_drift(me.audit(votes, draws=0), me.audit(later, draws=0))
+    row = row_of(rows, "llama")
+    before, after = (frame.filter(annotator="llama") for frame in (votes, later))
+    assert row["same"] == pytest.approx((before["label"] == after["label"]).mean())
+    known = before.drop_nulls("gold").join(after.select("item", later="label"), on="item")
+    change = ((known["later"] == known["gold"]).mean() - (known["label"] == known["gold"]).mean(), known.height)
+    assert (row["right_change"], row["n_known"]) == (pytest.approx(change[0]), change[1])
+    assert row["right_change_high"] < 0
+    assert row_of(rows, "gpt-a")["same"] == 1.0

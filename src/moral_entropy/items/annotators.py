@@ -123,8 +123,9 @@ def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Seri
     roles = {
         "few votes": votes_a < FEW_VOTES,
         "worse than guessing": surely_below_chance(figures["below_chance"], votes_a),
-        "probably worse than guessing": (figures["youden_high"] < 0) & (figures["below_chance"] > 0),
-        "like guessing": (figures["youden_low"] <= 0) & (youden_a < NEAR_CHANCE) & (figures["below_chance"] > 0),
+        # Gold overrules the fit in `below_chance`.
+        "probably worse than guessing": (figures["youden_high"] < 0) & (figures["below_chance"] > 0.5),
+        "like guessing": (figures["youden_low"] <= 0) & (youden_a < NEAR_CHANCE) & (figures["below_chance"] > 0.01),
         "says yes too often": (figures["lean_low"] > 0) & (lean_a >= LEAN),
         "says yes too rarely": (figures["lean_high"] < 0) & (lean_a <= -LEAN),
     }

@@ -18,7 +18,7 @@ from scipy.special import ndtri, softmax
 from moral_entropy.findings import many
 from moral_entropy.judges.estimates import known_mean
 from moral_entropy.judges.known import MOST_JUDGES
-from moral_entropy.judges.values import SECOND, TIES, sides
+from moral_entropy.judges.values import SECOND, TIES, bounded, schema, sides
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.votes.table import Floats, Ints
@@ -33,23 +33,8 @@ RANK_DRAWS = 200
 SHOWN_SECOND = {*SECOND, "2", "ba", "swap", "swapped", "reversed", "true"}
 """What a column position says where the second was shown first."""
 
-RANKING = pl.Schema(
-    {
-        **dict.fromkeys(("question", "name"), pl.String()),
-        "n": pl.Int64(),
-        **dict.fromkeys(("win_rate", "strength", "low", "high"), pl.Float64()),
-        **dict.fromkeys(("rank", "rank_low", "rank_high"), pl.Int64()),
-    }
-)
-POSITIONS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judge"), pl.String()),
-        "n": pl.Int64(),
-        **{f"{name}{bound}": pl.Float64() for name in ("bias", "discrimination") for bound in ("", "_low", "_high")},
-        "n_swapped": pl.Int64(),
-        **dict.fromkeys(("flips", "flips_low", "flips_high"), pl.Float64()),
-    }
-)  # fmt: skip
+RANKING = schema("text question name", "int n", "float win_rate strength low high", "int rank rank_low rank_high")
+POSITIONS = schema("text question judge", "int n", bounded("bias", "discrimination"), "int n_swapped", bounded("flips"))
 
 
 class Comparisons(NamedTuple):

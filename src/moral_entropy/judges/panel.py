@@ -11,13 +11,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.special import softmax, stdtrit, xlogy
+from scipy.special import ndtri, softmax, stdtrit, xlogy
 
-from moral_entropy.judges.known import ENOUGH, KnownItems, fitted_votes, vote_matrix
-from moral_entropy.runs.run import Run
+from moral_entropy.judges.estimates import known_mean
+from moral_entropy.judges.known import ENOUGH, KnownItems, fitted_votes, questions_of, vote_matrix
+from moral_entropy.judges.values import bounded, schema
+from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
@@ -32,15 +35,9 @@ MOST_GRADED = 1_000
 
 FLOOR = 1e-12
 
-ADDED = pl.Schema({**dict.fromkeys(("nats", "nats_se", "saved", "saved_se"), pl.Float64()), "graded_by": pl.String()})
-PANELS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judges"), pl.String()),
-        "size": pl.Int64(),
-        **dict.fromkeys(("cost", "wrong", "wrong_unseen"), pl.Float64()),
-        "graded_by": pl.String(),
-    }
-)
+ADDED = schema("float nats nats_se saved saved_se", "text graded_by")
+PANELS = schema("text question judges", "int size", "float cost wrong wrong_unseen", "text graded_by")
+DRIFT = schema("text question judge", "int n", bounded("same"), "int n_known", bounded("right_change"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,3 +271,29 @@ def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, flo
     influence_i = together_i / together_i.mean() - alone_i / alone_i.mean()
     half = float(stdtrit(n - 1, (1.0 + mass) / 2)) * float(influence_i.std(ddof=1)) / math.sqrt(n)
     return n_judges / effect, n_judges / effect * math.exp(-half), min(n_judges / effect * math.exp(half), n_judges**2)
+
+
+def judge_drift(before: Run | str | Path, after: Run | str | Path, question: str | None = None) -> pl.DataFrame:
+    """Compare the votes of every judge in two runs, on the items that both have.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per question and judge of both runs: n items, share of the `same` votes, and where answers are known by
+        how much more often votes are `right` after than before; each with its interval.
+    """
+    runs, rows = (as_run(before), as_run(after)), []
+    for part in questions_of(runs[1], question):
+        votes = [run.table("votes", where=pl.col("question") == part.name).select(
+            "item", "label", judge=pl.col("annotator").cast(pl.String)) for run in runs]  # fmt: skip
+        gold = runs[1].table("items", where=pl.col("question") == part.name).select("item", "gold")
+        common = votes[0].join(votes[1], on=["item", "judge"], suffix="_after").join(gold, on="item").sort("judge")
+        for (judge,), own in common.group_by("judge", maintain_order=True):
+            same = known_mean((own["label"] == own["label_after"]).to_numpy().astype(float), mass=runs[1].interval)
+            known = own.drop_nulls("gold")
+            right = [(known[name] == known["gold"]).to_numpy().astype(float) for name in ("label_after", "label")]
+            mean, se = _mean(right[0] - right[1], np.ones(len(known))) if len(known) > 1 else (None, 0.0)
+            half = float(ndtri((1.0 + runs[1].interval) / 2)) * se
+            ends = (None, None) if mean is None else (mean - half, mean + half)
+            rows.append((part.name, judge, own.height, same.value, same.low, same.high, known.height, mean, *ends))
+    return pl.DataFrame(rows, schema=DRIFT, orient="row")

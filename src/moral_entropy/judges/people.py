@@ -24,7 +24,7 @@ from scipy.special import stdtr
 
 from moral_entropy.errors import UsageError
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, vote_matrix
-from moral_entropy.judges.values import Quantity
+from moral_entropy.judges.values import Quantity, schema
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import highest, tie_key
@@ -42,15 +42,8 @@ FALSE_SHARE = 0.05
 PASSES = 0.5
 """Share of people against whom a model must win."""
 
-REPLACE = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judge"), pl.String()),
-        **dict.fromkeys(("people", "left_out", "items"), pl.Int64()),
-        **dict.fromkeys(("winning_rate", "advantage", "epsilon"), pl.Float64()),
-        "passes": pl.Boolean(),
-        "text": pl.String(),
-    }
-)
+REPLACE = schema("text question judge", "int people left_out items", "float winning_rate advantage epsilon",
+                 "bool passes", "text text")  # fmt: skip
 
 
 def may_replace(run: Run, reference: KnownItems, quantity: Quantity, epsilon: float = 0.2) -> pl.DataFrame:
@@ -174,17 +167,7 @@ def false_discoveries(p_h: Floats, share: float) -> NDArray[np.bool_]:
 STEPS = 40
 """Confidences that are tested at most."""
 
-SENT = pl.Schema(
-    {
-        "rank": pl.Int64(),
-        "question": pl.String(),
-        "item": pl.String(),
-        "label": pl.String(),
-        "confidence": pl.Float64(),
-        "expected_gain": pl.Float64(),
-        "reason": pl.String(),
-    }
-)
+SENT = schema("int rank", "text question item label", "float confidence expected_gain", "text reason")
 
 
 def escalate(

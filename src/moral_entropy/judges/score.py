@@ -30,11 +30,11 @@ from moral_entropy.judges.estimates import (
     ppi_mean,
     votes_mean,
     with_variance,
-)
+)  # fmt: skip
 from moral_entropy.judges.findings import as_note, one_label
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, systems_of
 from moral_entropy.judges.pairwise import is_pairwise
-from moral_entropy.judges.values import Quantity, is_share, quantities
+from moral_entropy.judges.values import Quantity, bounded, is_share, quantities, schema
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.options import values_by_label
@@ -57,27 +57,10 @@ UNLIKE = 4.0
 MOST_DRAWS, PEOPLE_DRAWS = 100, 12
 ROWS_AT_ONCE = 4_096
 
-_FIGURES = [f"{name}{bound}" for name in ("", "ppi_", "gold_", "votes_") for bound in ("value", "low", "high")]
-SCORES = pl.Schema(
-    {
-        **dict.fromkeys(("question", "quantity", "group"), pl.String()),
-        **dict.fromkeys(("n_items", "n_gold"), pl.Int64()),
-        "method": pl.String(),
-        **dict.fromkeys(_FIGURES, pl.Float64()),
-        "limit": pl.Float64(),
-        "verdict": pl.String(),
-        "more_gold": pl.Int64(),
-    }
-)
-DIFFERENCES = pl.Schema(
-    {
-        **dict.fromkeys(("question", "quantity", "group", "other"), pl.String()),
-        "n_gold": pl.Int64(),
-        **dict.fromkeys(_FIGURES, pl.Float64()),
-        "verdict": pl.String(),
-        "more_gold": pl.Int64(),
-    }
-)
+_FIGURES = bounded("", "ppi_", "gold_", "votes_", bounds=("value", "low", "high"))
+SCORES = schema("text question quantity group", "int n_items n_gold", "text method", _FIGURES, "float limit",
+                "text verdict", "int more_gold")  # fmt: skip
+DIFFERENCES = schema("text question quantity group other", "int n_gold", _FIGURES, "text verdict", "int more_gold")
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from moral_entropy.judges.panel import (
 )  # fmt: skip
 from moral_entropy.judges.people import may_replace
 from moral_entropy.judges.roles import LLM, Role
-from moral_entropy.judges.values import Quantity, quantities
+from moral_entropy.judges.values import Quantity, bounded, quantities, schema
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.run import Run, as_run
@@ -50,34 +50,13 @@ CLEAR = 1.645
 
 _BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judge", "role", "model", "prompt", "order"), pl.String()),
-        "n_votes": pl.Int64(),
-        "missing": pl.Float64(),
-        "n_known": pl.Int64(),
-        **{f"{name}{bound}": pl.Float64() for name in ("right", "right_all", "sensitivity", "specificity", "agrees")
-           for bound in _BOUNDS},
-        "favourite": pl.String(),
-        "favourite_share": pl.Float64(),
-        "counted_with": pl.String(),
-        **ADDED,
-        "cost": pl.Float64(),
-        "advice": pl.String(),
-    }
+    schema("text question judge role model prompt order", "int n_votes", "float missing", "int n_known",
+           bounded("right", "right_all", "sensitivity", "specificity", "agrees"), "text favourite",
+           "float favourite_share", "text counted_with") | ADDED | schema("float cost", "text advice")
 )  # fmt: skip
-REPEATS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judge", "other", "kind"), pl.String()),
-        "n": pl.Int64(),
-        **dict.fromkeys(("same", "same_low", "same_high", "bias", "bias_low", "bias_high"), pl.Float64()),
-    }
-)
-EFFECTIVE = pl.Schema(
-    {"question": pl.String(), "judges": pl.Int64(), **dict.fromkeys(("effective", "low", "high"), pl.Float64())}
-)
-LABELS = pl.Schema(
-    {"question": pl.String(), "item": pl.String(), "label": pl.String(), "p": pl.Float64(), "known": pl.Boolean()}
-)
+REPEATS = schema("text question judge other kind", "int n", bounded("same", "bias"))
+EFFECTIVE = schema("text question", "int judges", "float effective low high")
+LABELS = schema("text question item label", "float p", "bool known")
 
 TABLES = ("panels", "effective", "repeats", "replace", "labels", "ranking", "positions")
 """Tables of `Judges` besides that of the judges themselves."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.option_fields import did_you_mean
@@ -25,6 +26,24 @@ TIES = ("tie", "ties", "draw", "equal", "same", "both", "c", "neither", "tie (bo
 
 GRADES = {"c": 1.0, "correct": 1.0, "p": 0.5, "partial": 0.5, "i": 0.0, "incorrect": 0.0, "n": 0.0, "noanswer": 0.0}
 """What grades of Inspect count: correct, partially correct, incorrect, no answer."""
+
+KINDS = {"text": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "bool": pl.Boolean()}
+
+
+def schema(*columns: str) -> pl.Schema:
+    """Return the columns of a table from texts that name a kind and then columns of it.
+
+    Examples
+    --------
+    >>> schema("text judge", "float right")
+    Schema({'judge': String, 'right': Float64})
+    """
+    return pl.Schema({name: KINDS[text.split()[0]] for text in columns for name in text.split()[1:]})
+
+
+def bounded(*names: str, bounds: Sequence[str] = ("", "_low", "_high")) -> str:
+    """Return figures with their intervals, as `schema` takes them."""
+    return "float " + " ".join(f"{name}{bound}" for name in names for bound in bounds)
 
 
 @dataclass(frozen=True, eq=False)
