@@ -47,10 +47,10 @@ def detect(path: Path) -> bool:
 
 
 def _is_log(path: Path) -> bool:
-    seen = peek(path)
-    if seen.kind == "zip":
-        return bool({HEADER, START} & set(seen.names)) and any(name.startswith(SAMPLES) for name in seen.names)
-    return seen.has("eval", "task") and seen.has("eval", "model")
+    log_head = peek(path)
+    if log_head.kind == "zip":
+        return bool({HEADER, START} & set(log_head.names)) and any(name.startswith(SAMPLES) for name in log_head.names)
+    return log_head.has("eval", "task") and log_head.has("eval", "model")
 
 
 def data_files(path: Path) -> list[Path]:
@@ -114,11 +114,11 @@ def _add(
 def _read(path: Path) -> tuple[Record, list[Record]]:
     """Read the header and the samples of one log."""
     if peek(path).kind != "zip":
-        whole = read_json(path)
-        if not isinstance(whole, dict) or not isinstance(whole.get("eval"), dict):
+        document = read_json(path)
+        if not isinstance(document, dict) or not isinstance(document.get("eval"), dict):
             msg = f"{path.name} is no log of Inspect: it has no record 'eval'."
             raise VotesError(msg)
-        return whole, dicts(whole.get("samples"))
+        return document, dicts(document.get("samples"))
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_zip(archive, path.name)

@@ -39,23 +39,23 @@ LABELS = ("label", "vote", "annotation", "rating", "score")
 
 def detect(path: Path) -> bool:
     """Return whether a file has verdicts of judges, by item or one by one."""
-    seen = peek(path)
+    head = peek(path)
 
     def has(names: Iterable[str]) -> bool:
-        return any(seen.has(name) for name in names)
+        return any(head.has(name) for name in names)
 
-    if _by_judge(seen):
+    if _by_judge(head):
         return True
-    panel = any(len(key) > 1 and key[0] in PANELS and (key[0],) not in seen.lists for key in seen.keys)
-    return seen.kind == "json" and has(IDS) and (panel or (has(JUDGE) and has(SAID) and not has(LABELS)))
+    panel = any(len(key) > 1 and key[0] in PANELS and (key[0],) not in head.lists for key in head.keys)
+    return head.kind == "json" and has(IDS) and (panel or (has(JUDGE) and has(SAID) and not has(LABELS)))
 
 
-def _by_judge(seen: Peek) -> bool:
+def _by_judge(head: Peek) -> bool:
     """Return whether a file is one object of judges with labels by item: two levels of keys, the second shared."""
     items: dict[str, set[str]] = {}
-    for judge, *inside in seen.keys:
+    for judge, *inside in head.keys:
         items.setdefault(judge, set()).update(inside[:1])
-    if seen.lists or len(items) < 2 or any(len(key) > 2 for key in seen.keys) or not all(items.values()):
+    if head.lists or len(items) < 2 or any(len(key) > 2 for key in head.keys) or not all(items.values()):
         return False
     return 2 * max(map(len, items.values())) > len(set.union(*items.values()))
 
@@ -76,16 +76,16 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(record, without={*IDS, *PANELS, *JUDGE, *SAID, "criterion"})
         facts = scalars(mapping(record.get("metadata"))) | about
         votes.add_item(item, facts | {"text": text_of(facts)})
-        for judge, question, said in _verdicts(record):
-            verdict = verdict_in(said) if isinstance(said, (str, dict)) else said
+        for judge, question, text in _verdicts(record):
+            verdict = verdict_in(text) if isinstance(text, (str, dict)) else text
             # A short text without any pattern is the label itself.
-            if verdict is None and isinstance(said, str) and len(said.split()) == 1:
-                verdict = said
+            if verdict is None and isinstance(text, str) and len(text.split()) == 1:
+                verdict = text
             votes.add_vote(item, judge, question, verdict, missing=NO_VERDICT)
     return votes.to_table("A verdict is a label, or in a text [[A]], Score: 4, or yes or no.")
 
 
 def _verdicts(record: Record) -> list[tuple[Any, str, Any]]:
     if panel := next((name for name in PANELS if isinstance(record.get(name), dict)), None):
-        return [(judge, QUESTION, said) for judge, said in record[panel].items()]
+        return [(judge, QUESTION, text) for judge, text in record[panel].items()]
     return [(first_of(record, *JUDGE), str(record.get("criterion") or QUESTION), first_of(record, *SAID))]

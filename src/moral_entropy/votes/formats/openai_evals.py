@@ -26,8 +26,8 @@ def detect(path: Path) -> bool:
 
 
 def _is_log(path: Path) -> bool:
-    seen = peek(path)
-    return seen.has("spec", "completion_fns") and seen.has("sample_id") and seen.has("data")
+    head = peek(path)
+    return head.has("spec", "completion_fns") and head.has("sample_id") and head.has("data")
 
 
 def data_files(path: Path) -> list[Path]:
