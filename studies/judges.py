@@ -149,8 +149,8 @@ def real(folder: Path, repetitions: int = 200) -> None:
                 alone = known_mean(answers.truth_ik[:n_known] @ quantity.value_k)
                 held.append(estimate.low <= truth <= estimate.high)
                 length.append((estimate.high - estimate.low) / (alone.high - alone.low))
-            print(f"{name:18} {quantity.name:20} {n_known:4} known: held {np.mean(held):.3f}, length {np.mean(length):.2f} "
-                  "of known answers alone", flush=True)  # fmt: skip
+            print(f"{name:18} {quantity.name:20} {n_known:4} known: held {np.mean(held):.3f}, length against known "
+                  f"answers alone {np.mean(length):.2f}", flush=True)  # fmt: skip
 
 
 def convarg(folder: Path) -> None:
