@@ -54,7 +54,7 @@ def sources(data: Path) -> Iterator[tuple[str, Votes]]:
     """Read the sets that are there, small ones first, then the twins."""
     yield from sorted(gold_votes(data), key=lambda pair: pair[1].n_votes)
     for name in TWINS:
-        yield name, read_votes(twin(name, seed=0))
+        yield name, read_votes(twin(name, seed=0), gold="gold")
 
 
 def kinds_of(name: str, ballot: Ballot) -> tuple[str, ...]:

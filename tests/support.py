@@ -79,7 +79,7 @@ def published_draws(fit):
     if fit.options.model != "mixed":
         return posterior_draws(fit)
     known_i = fit.patterns.clamp_r[fit.patterns.row_i]
-    silent = fit.copies.merged if fit.copies.any else ()
+    silent = [a for group in fit.counted_groups for a in group[1:]]
     return pooled(fit.ballot, posterior_draws(fit), fit.interior_i, fit.counts_ik, known_i, silent)
 
 

@@ -18,8 +18,9 @@ from moral_entropy.option_fields import StageOptions, option
 Layout = Literal["auto", "long", "wide", "respondents"]
 TABLES: tuple[Layout, ...] = ("long", "wide", "respondents")
 Format = Literal[
-    "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi",
-    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "judges",
+    "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "mturk", "lewidi",
+    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "deepeval",
+    "lm-eval", "mlflow", "judges",
 ]  # fmt: skip
 VOTE_COLUMNS = ("question", "item", "annotator", "label")
 """Columns of votes.parquet."""
@@ -74,11 +75,12 @@ class ReadOptions(StageOptions):
     )
     multilabel: str | None = option(
         None,
-        "Separator of cells that name several labels, such as care,harm; every label becomes a yes/no question.",
+        "Separator of cells that name several labels, such as care,harm, where it is not guessed; every label is a "
+        "yes/no question. Empty: combinations are labels.",
         metavar="SEPARATOR",
         panel=LAYOUT,
     )
-    questions: tuple[str, ...] = option((), "Columns of 0 and 1, each a question of its own.", panel=LAYOUT)
+    questions: tuple[str, ...] = option((), "Columns of answers, each a question of its own.", panel=LAYOUT)
     labels: str | Path | Mapping[str, str | bool] | None = option(
         None,
         'TOML file that merges and drops labels, with lines such as harm = "care" and nm = ""; in Python also a '
@@ -198,7 +200,7 @@ class ReadOptions(StageOptions):
                 "Give one of them.",
             ),
             (
-                self.layout in ("wide", "respondents") and bool(kinds),
+                self.layout in ("wide", "respondents") and bool(self.questions or self.counts),
                 f"{kind} and the layout {self.layout} exclude each other. "
                 "In it every column is an annotator, or an item.",
             ),

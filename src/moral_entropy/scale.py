@@ -36,7 +36,6 @@ from moral_entropy.model.copies import (
     joined,
     linked,
     pairs_of,
-    seen_by_merged,
     votes_of_annotators,
 )
 from moral_entropy.model.fit import affordable_draws, fit_parameters, log_posterior, named_copies, read_off, with_merged
@@ -383,10 +382,7 @@ def fit_question(
     n_rates = ballot.n_annotators * ballot.n_labels**2 * len(votes.ballots)
     fitted = fit_parameters(posterior, ballot, min(n_draws, DRAWN_NUMBERS // n_rates), options, progress)
     if copies.any:
-        pairs = zip(cast, rows, strict=True)
-        arguments = (posterior.states, fitted["mode"], copies.merged)
-        seen_cz = added(client, [client.submit(seen_by_merged, *pair, *arguments, pure=False) for pair in pairs])
-        fitted |= with_merged(fitted, copies, seen_cz)
+        fitted |= with_merged(fitted, copies)
     _save_fit(Path(plan.folder), b, fitted, copies)
 
 

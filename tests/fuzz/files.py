@@ -147,14 +147,11 @@ def binary_files():
     for row in [frame.columns, *frame.rows()]:
         book.active.append(list(row))
     book.save(saved)
-    potato = {
-        f"{who}/annotated_instances.jsonl": json_lines(
-            {"id": i, "displayed_text": f"text {i}", "label_annotations": {"label": {label: "1"}}}
-            for i, _, label in mine.rows()
-        )
+    coders = {
+        f"{who}.csv": mine.drop("annotator").write_csv().encode()
         for (who,), mine in frame.group_by("annotator", maintain_order=True)
     }
-    return {"long.parquet": (parquet.getvalue(), {}), "long.xlsx": (saved.getvalue(), {}), "potato/": (potato, {})}
+    return {"long.parquet": (parquet.getvalue(), {}), "long.xlsx": (saved.getvalue(), {}), "coders/": (coders, {})}
 
 
 def all_files():

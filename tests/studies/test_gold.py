@@ -14,7 +14,7 @@ gold = load_script("studies/gold.py")
 
 @pytest.fixture(scope="module")
 def found():
-    return gold.study("mfrc", read_votes(twin("mfrc", scale=0.01)), 20)
+    return gold.study("mfrc", read_votes(twin("mfrc", scale=0.01), gold="gold"), 20)
 
 
 @pytest.mark.parametrize("n_labels", [2, 4])

@@ -66,7 +66,7 @@ def test_answers_are_kept_and_scored_against_gold(tmp_path, monkeypatch):
         return [{"seconds": 1.0, "labels_only": False} for _ in pairs]
 
     monkeypatch.setattr(league, "run_tool", run_tool)
-    votes = read_votes(twin("mfrc", scale=0.002))
+    votes = read_votes(twin("mfrc", scale=0.002), gold="gold")
     reports = league.run_all("mfrc", votes, 60.0, 1, tmp_path)
     [found] = league.entries_of("mfrc", votes, reports)
     assert found.lines[OURS]["accuracy"] == 0.5 and found.lines[OURS]["seconds"] == len(votes.ballots)

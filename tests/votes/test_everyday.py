@@ -351,7 +351,7 @@ LABELS = {
     ),
     "gold spelt in another way": File(
         table((*HEADER, "gold"), [(*row, "Y" if row[0] == "q3" else "") for row in VOTES]),
-        said=("gold label 'Y' is taken for 'yes'.",),
+        options={"gold": "gold"}, said=("gold label 'Y' is taken for 'yes'.",),
     ),
 }  # fmt: skip
 
@@ -460,14 +460,11 @@ SHAPES = {
             "care": ZERO_ONE,
             "harm": [(item, who, harm) for (item, who, _), harm in zip(ZERO_ONE, "110010", strict=True)],
         },
-        said=("no label column: each of 2 columns of yes and no is read as a question.",),
+        said=("2 columns of answers, each a question: care, harm (--label care reads one).",),
     ),
     "two columns that could be the label": File(
         table(("item", "annotator", "tone", "mood"), [(*row, mood) for row, mood in zip(VOTES, "abcabb", strict=True)]),
-        Question(
-            'which column of votes.csv holds the votes? tone, mood could. One of them: label="tone" (--label tone). '
-            "Each is a question of its own: --questions tone,mood."
-        ),
+        {"tone": VOTES, "mood": [(*row[:2], mood) for row, mood in zip(VOTES, "abcabb", strict=True)]},
     ),
     "the one column left is the label": File(table(("tweet_id", "worker", "hate"))),
     "what people are is no label": File(
@@ -482,8 +479,9 @@ SHAPES = {
         Question(
             "votes.csv has no column that looks like the annotator. Found: item, label. "
             'Name it with annotator="COLUMN" (CLI: --annotator COLUMN). '
+            'If each column is an annotator: layout="wide" (CLI: --layout wide). If each file is: name them all. '
             "Votes without annotators: anonymous=True (CLI: --anonymous). "
-            'One column per annotator: layout="wide". If its first line is a vote already, add a header.',
+            "If its first line is a vote already, add a header.",
             VotesError,
         ),
     ),

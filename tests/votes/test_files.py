@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from moral_entropy.errors import VotesError
+from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.read import read_votes
 
 ROWS = [("q1", "ann", "yes"), ("q1", "bob", "no"), ("q2", "ann", "no"), ("ü 3", "bob", "yes")]
@@ -210,7 +210,7 @@ BAD = {
     "no parquet": (b"item,annotator,label\n", "votes.parquet", "is not a Parquet file"),
     "no workbook": (b"\xad\x00\x01\x9d", "votes.xlsx", "is not an Excel workbook"),
     "truncated gzip": (gzip.compress(text().encode())[:-12], "votes.csv.gz", "damaged gzip"),
-    "zip": (b"PK\x03\x04abc", "votes.xlsx", "a zip file or a damaged Excel workbook"),
+    "zip": (b"PK\x03\x04abc", "votes.xlsx", "is a damaged Excel workbook"),
     "old excel": (b"\xd0\xcf\x11\xe0abc", "votes.xls", r"Excel before 2007. Save it as .xlsx"),
     "endless number": (b'[{"item": ' + b"9" * 5_000 + b"}]", "votes.json", "more than 4,300 digits"),
     "endless number in lines": (b'{"item": ' + b"9" * 5_000 + b"}", "votes.jsonl", "more than 4,300 digits"),
@@ -279,9 +279,9 @@ def test_missing_files(tmp_path):
         read_votes([])
 
 
-def test_only_parquet_comes_in_parts(write):
-    paths = [write(text(), "a.csv"), write(text(), "b.csv")]
-    with pytest.raises(VotesError, match="Only Parquet can be read in several parts"):
+def test_files_with_other_columns_are_no_parts(write):
+    paths = [write(text(), "a.csv"), write("x,y\n1,2\n", "b.csv")]
+    with pytest.raises(UsageError, match=r"a has the columns .*, b has x, y: files that are read together"):
         read_votes(paths)
 
 

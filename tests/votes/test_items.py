@@ -18,11 +18,22 @@ def labelled(votes, code_i):
 def test_gold_and_published_columns():
     votes = read_votes(
         VOTES.with_columns(gold=pl.Series(["No", None, "Yes", "Yes", None]), shipped=pl.Series(["Yes"] * 4 + [""])),
-        published="shipped",
-    )
+        gold="gold", published="shipped",
+    )  # fmt: skip
     assert labelled(votes, votes.ballots[0].gold_i) == ["No", "Yes", None]
     assert labelled(votes, votes.ballots[0].published_i) == ["Yes", "Yes", None]
-    assert "gold" in votes.reading.guessed
+
+
+@pytest.mark.parametrize("name", ["gold", "truth", "Expert"])
+def test_a_column_of_a_file_that_is_called_the_truth_is_not_taken_for_it(name, write):
+    table = VOTES.with_columns(pl.Series(name, ["No", None, "Yes", "Yes", None]))
+    votes = read_votes(write(table.write_csv()))
+    assert (votes.ballots[0].gold_i == -1).all()
+    assert f"column {name!r} may hold true labels and is not used (--gold {name} uses it)." in votes.reading.notes
+    assert votes.reading.not_read == (name,)
+    votes = read_votes(table)
+    assert (votes.ballots[0].gold_i >= 0).any()
+    assert f'column {name!r} is taken for true labels (guessed; gold="" does without).' in votes.reading.notes
 
 
 @pytest.mark.parametrize("role", ["gold", "published"])
@@ -37,15 +48,14 @@ def test_two_known_labels_for_one_item(role):
 def test_known_labels_that_no_vote_has():
     table = VOTES.with_columns(gold=pl.Series(["No", "No", "Maybe", "Maybe", None]))
     with pytest.raises(VotesError, match=r"1 items have the gold label 'Maybe' on 'label'.* Votes say: No, Yes"):
-        read_votes(table)
+        read_votes(table, gold="gold")
     assert (read_votes(table, gold="").ballots[0].gold_i == -1).all()
-    mapped = read_votes(table, labels={"Maybe": "yes", "yes": "Yes"})
+    mapped = read_votes(table, gold="gold", labels={"Maybe": "yes", "yes": "Yes"})
     assert labelled(mapped, mapped.ballots[0].gold_i) == ["No", "Yes", None]
 
 
 def test_an_empty_gold_column():
     table = VOTES.with_columns(gold=pl.lit(None, dtype=pl.String))
-    assert "the gold column 'gold' is empty." in read_votes(table).reading.notes
     with pytest.raises(VotesError, match="no item has a gold label"):
         read_votes(table, gold="gold")
 
@@ -85,18 +95,18 @@ def test_gold_sets_are_split_like_the_votes():
             "gold": ["harm, care", "care,harm", "nm", None],
         }
     )  # fmt: skip
-    votes = read_votes(table, multilabel=",")
+    votes = read_votes(table, gold="gold", multilabel=",")
     assert votes.ballot("care").gold_i.tolist() == [1, 0, -1]
     assert votes.ballot("harm").gold_i.tolist() == [1, 0, -1]
     with pytest.raises(VotesError, match=r"1 gold labels of column 'gold' occur in no vote. First: 'other'"):
-        read_votes(table.with_columns(gold=pl.lit("other")), multilabel=",")
+        read_votes(table.with_columns(gold=pl.lit("other")), gold="gold", multilabel=",")
 
 
 def test_gold_per_question(write):
     table = pl.DataFrame(
         {"item": [1, 1, 1, 1], "annotator": list("abab"), "question": list("ppqq"), "label": list("0101")}
     )
-    votes = read_votes(table.with_columns(gold=pl.Series(list("0011"))))
+    votes = read_votes(table.with_columns(gold=pl.Series(list("0011"))), gold="gold")
     assert [ballot.gold_i.tolist() for ballot in votes.ballots] == [[0], [1]]
     path = write("item,question,gold\n1,q,1\n1,p,0\n", "gold.csv")
     votes = read_votes(table, gold_file=path)

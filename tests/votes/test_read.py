@@ -257,7 +257,7 @@ def test_codes_are_narrow_and_ids_typed():
         {"counts": ["label"]},
         {"of": 3},
         {"multilabel": ",", "questions": ["label"]},
-        {"layout": "wide", "multilabel": ","},
+        {"layout": "wide", "questions": ["label"]},
         {"classes": 2, "multilabel": ","},
     ],
 )

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from moral_entropy.runs.run import Run
 
 Source = Annotated[
-    str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped. - for a pipe.")
+    list[str],
+    Argument(
+        metavar="VOTES...",
+        help="CSV, TSV, Excel, Parquet, JSON or JSON Lines; also gzipped. Several files are one set. - for a pipe.",
+    ),
 ]
 Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
 Cluster = Annotated[
@@ -46,14 +50,15 @@ def audit(
 
     Example: moral-entropy audit votes.csv -o run/
     """
-    refuse_missing((source, options.read.gold_file, *options.verdict.spot_check))
+    refuse_missing((*source, options.read.gold_file, *options.verdict.spot_check))
     # Late, so that --help, misused flags and files that are not there are answered at once.
     from moral_entropy.cli.screen import Bars, print_warnings
     from moral_entropy.cli.show_audit import print_run, print_run_as_json
 
     with Bars(hidden=quiet or json) as progress:
         given = {"force": force, "command": command_line(context), "progress": progress}
-        run = (_on_cluster(cluster) if cluster else _here())(source, out, options, **given)
+        votes = source[0] if len(source) == 1 else source
+        run = (_on_cluster(cluster) if cluster else _here())(votes, out, options, **given)
     if json:
         print_run_as_json(run)
     elif quiet:

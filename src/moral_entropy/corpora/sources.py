@@ -54,7 +54,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     if inputs.twins:
         from moral_entropy.corpora.twins import twin
 
-        votes = read_votes(twin(name, seed=seed, scale=inputs.scale))
+        votes = read_votes(twin(name, seed=seed, scale=inputs.scale), gold="gold")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
     elif name == "emfd" and inputs.themes is not None and FORMATS[name].detect(Path(inputs.files[name])):
         votes = _with_themes(Path(inputs.files[name]), read_themes(inputs.themes), gold)
@@ -138,11 +138,11 @@ def _only_foundations(votes: Votes) -> Votes:
             "column question holds the foundations."
         )
         raise VotesError(msg)
-    many = [ballot for ballot in ballots if ballot.n_labels != 2]
-    if many:
+    too_wide = [ballot for ballot in ballots if ballot.n_labels != 2]
+    if too_wide:
         msg = (
-            f"{len(many)} of the five foundations in {votes.reading.source} have more than two labels. "
-            f"First: {many[0].question!r} has {', '.join(many[0].labels)}. The study needs yes or no for each."
+            f"{len(too_wide)} of the five foundations in {votes.reading.source} have more than two labels. "
+            f"First: {too_wide[0].question!r} has {', '.join(too_wide[0].labels)}. The study needs yes or no for each."
         )
         raise VotesError(msg)
     return replace(votes, ballots=ballots)

@@ -14,7 +14,6 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import Parameters, shares_of, state_posterior, votes_by_label
 from moral_entropy.model.states import States
 from moral_entropy.votes.table import Floats, Ints
 
@@ -53,9 +52,9 @@ class Copies:
         return [np.flatnonzero(self.group_a == g) for g in np.flatnonzero(np.bincount(self.group_a) > 1)]
 
     @property
-    def merged(self) -> Ints:
-        """Those of them who do not stand for their group."""
-        return np.concatenate([np.empty(0, dtype=np.int64), *(group[1:] for group in self.groups)])
+    def first_a(self) -> Ints:
+        """Who stands for each annotator: the first of the group."""
+        return np.asarray(np.unique(self.group_a, return_index=True)[1][self.group_a])
 
 
 def find_copies(patterns: Patterns) -> Copies:
@@ -134,9 +133,7 @@ def count_once(patterns: Patterns, copies: Copies) -> Patterns:
     >>> [divmod(code, 2) for code in once.code_v.tolist()]
     [(0, 0), (1, 0)]
     """
-    first_a = np.arange(patterns.n_annotators)
-    for group in copies.groups:
-        first_a[group] = group[0]
+    first_a = copies.first_a
     annotator_v, label_v = np.divmod(patterns.code_v.astype(np.int64), patterns.n_labels)
     row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
     frame = pl.DataFrame({"row": row_v, "annotator": first_a[annotator_v], "label": label_v, "voter": annotator_v})
@@ -145,45 +142,3 @@ def count_once(patterns: Patterns, copies: Copies) -> Patterns:
     votes = votes.unique(["row", "annotator"], keep="first", maintain_order=True)
     code_v = (votes["annotator"] * patterns.n_labels + votes["label"]).to_numpy()
     return patterns.with_votes(votes["row"].to_numpy(), code_v)
-
-
-def seen_by_merged(cast: Patterns, counted: Patterns, states: States, at: Parameters, merged: Ints) -> Floats:
-    """Count the votes of annotators who were counted with others by the state of the item at the mode: `seen_cz`.
-
-    Parameters
-    ----------
-    cast, counted
-        Votes as cast, and as counted: the same rows.
-    states, at
-        The states, and the mode.
-    merged
-        Who they are.
-    """
-    n_labels = cast.n_labels
-    place_a = np.full(cast.n_annotators, -1)
-    place_a[merged] = np.arange(len(merged))
-    seen_cz = np.zeros((len(merged) * n_labels, states.n_states))
-    for rows in cast.chunks(32_768):
-        start_r = cast.start_r[rows.start : rows.stop + 1]
-        annotator_v, label_v = np.divmod(cast.code_v[start_r[0] : start_r[-1]].astype(np.int64), n_labels)
-        mine = np.flatnonzero(place_a[annotator_v] >= 0)
-        row_v = np.repeat(np.arange(len(start_r) - 1), np.diff(start_r))[mine]
-        posterior_rz = state_posterior(counted, states, at, rows) * cast.weight_r[rows, None]
-        np.add.at(seen_cz, place_a[annotator_v[mine]] * n_labels + label_v[mine], posterior_rz[row_v])
-    return seen_cz
-
-
-def rows_of_merged(states: States, seen_cz: Floats, pseudo_akv: Floats) -> Floats:
-    """Estimate the confusion rows of annotators who were counted with others: `confusion_akv`, given the fit without.
-
-    Parameters
-    ----------
-    states
-        The states.
-    seen_cz, pseudo_akv
-        Their votes by state (see `seen_by_merged`), and the pseudo-votes of their rows.
-    """
-    confusion_akv = shares_of(pseudo_akv + 1e-3)
-    for _ in range(50):
-        confusion_akv = shares_of(pseudo_akv + votes_by_label(states, confusion_akv, seen_cz))
-    return confusion_akv

@@ -17,7 +17,7 @@ from scipy.special import softmax
 
 from moral_entropy.model import kernels
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import Counts, Parameters, Posterior, tilt_of_states
+from moral_entropy.model.posterior import Counts, Parameters, Posterior
 from moral_entropy.model.search import Optimum, pack, unpack
 from moral_entropy.model.states import States
 from moral_entropy.model.threads import over_blocks
@@ -224,7 +224,7 @@ def summarise(
     weight_dzs = np.ascontiguousarray(states.weight_of_states(weight_sdg).transpose(1, 2, 0))
     summaries = Summaries(np.empty((n_rows, n_labels)), *np.empty((3, n_rows)))
     rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r)
-    arguments = (*rows, tilt_of_states(patterns, states), vote_cks, weight_dzs, states.ends_ze, states.share_z,
+    arguments = (*rows, vote_cks, weight_dzs, states.ends_ze, states.share_z,
              pool_r, share_rk, about_r.astype(np.int64), (1.0 - interval) / 2.0)  # fmt: skip
     rows_done = [0]
 
@@ -244,13 +244,10 @@ def posterior_draws(patterns: Patterns, states: States, drawn: Parameters, rows:
     chosen_rows = patterns.take(rows)
     row_v = np.repeat(np.arange(chosen_rows.n_rows), np.diff(chosen_rows.start_r))
     domain_r = chosen_rows.domain_r if chosen_rows.n_domains > 1 else np.zeros(chosen_rows.n_rows, dtype=np.int32)
-    tilt_rz = tilt_of_states(chosen_rows, states)
     p_srk = np.empty((len(drawn.weight_dg), chosen_rows.n_rows, patterns.n_labels))
     for p_rk, weight_dg, confusion_akv in zip(p_srk, *drawn, strict=True):
         log_cz = np.log(states.votes_azv(confusion_akv)).transpose(0, 2, 1).reshape(-1, states.n_states)
         log_rz = np.log(states.weight_of_states(weight_dg))[domain_r]
-        if len(tilt_rz):
-            log_rz += np.log(tilt_rz)
         np.add.at(log_rz, row_v, log_cz[chosen_rows.code_v])
         p_rk[:] = softmax(log_rz, axis=-1) @ states.mix_zk
     clamped = chosen_rows.clamp_r != UNKNOWN

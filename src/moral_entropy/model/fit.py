@@ -17,7 +17,7 @@ from moral_entropy.model.consensus import (
     surely_below_chance,
     youden,
 )
-from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged, seen_by_merged
+from moral_entropy.model.copies import Copies, count_once, find_copies
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
@@ -169,11 +169,10 @@ def fit_ballot(
     patterns = count_once(cast, copies) if copies.any else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)
     fitted = fit_parameters(posterior, ballot, n_draws, options, advance)
-    mode, merged = fitted["mode"], copies.merged
     if copies.any:
-        fitted |= with_merged(fitted, copies, seen_by_merged(cast, patterns, posterior.states, mode, merged))
+        fitted |= with_merged(fitted, copies)
     items: dict[str, Any] = read_off(
-        ballot, patterns, posterior.states, mode, fitted["drawn"], options, counted, advance
+        ballot, patterns, posterior.states, fitted["mode"], fitted["drawn"], options, counted, advance
     )
     return QuestionFit(
         ballot=ballot, patterns=patterns, options=options, copies=copies, item_prior=item_prior, **fitted, **items
@@ -298,20 +297,13 @@ def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optim
     return optimum._replace(passes=options.steps, converged=optimum.steepness < RATE)
 
 
-def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Any]:
-    """Give annotators who were counted with others confusion rows of their own; the draws vary as those who stand."""
-    mode, drawn, pseudo, merged = fitted["mode"], fitted["drawn"], fitted["pseudo"], copies.merged
-    first = np.concatenate([np.full(len(group) - 1, group[0]) for group in copies.groups])
-    rows_akv = rows_of_merged(fitted["states"], seen_cz, pseudo.confusion_akv[merged])
-    mode_akv, drawn_sakv = mode.confusion_akv.copy(), drawn.confusion_akv
-    mode_akv[merged] = rows_akv
-    if len(drawn_sakv):
-        moved_sakv = drawn_sakv[:, first] * (rows_akv / mode.confusion_akv[first])
-        drawn_sakv[:, merged] = moved_sakv / moved_sakv.sum(axis=-1, keepdims=True)
-    below_a = fitted["below_a"].copy()
-    below_a[merged] = below_a[first]
-    with_rows = {"mode": Parameters(mode.weight_dg, mode_akv), "drawn": Parameters(drawn.weight_dg, drawn_sakv)}
-    return with_rows | {"below_a": below_a}
+def with_merged(fitted: dict[str, Any], copies: Copies) -> dict[str, Any]:
+    """Give annotators who were counted with others the confusion rows of the one who stands for them."""
+    mode, drawn, first_a = fitted["mode"], fitted["drawn"], copies.first_a
+    return {
+        "mode": mode._replace(confusion_akv=mode.confusion_akv[first_a]), "below_a": fitted["below_a"][first_a],
+        "drawn": drawn._replace(confusion_akv=drawn.confusion_akv[:, first_a]),
+    }  # fmt: skip
 
 
 def read_off(

@@ -29,8 +29,8 @@ I64, I32, I16, F1, F2, F3 = (
     "float64[:,::1]",
     "float64[:,:,::1]",
 )
-VOTES = f"{I64},{I32},{F1},{I16},{I32},{F2}"
-"""Types of start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz."""
+VOTES = f"{I64},{I32},{F1},{I16},{I32}"
+"""Types of start_r, code_v, weight_r, clamp_r, domain_r."""
 
 
 def kernel(*types: str) -> Callable[..., Any]:
@@ -42,7 +42,7 @@ inner = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @inner
-def _row(code_v, begin, end, clamped, vote_cz, weight_z, tilt_rz, r, x_z):
+def _row(code_v, begin, end, clamped, vote_cz, weight_z, x_z):
     """Write the probabilities of a row's states; return the log likelihood."""
     n_states = len(x_z)
     log_row = 0.0
@@ -56,9 +56,6 @@ def _row(code_v, begin, end, clamped, vote_cz, weight_z, tilt_rz, r, x_z):
         return log_row
     for z in range(n_states):
         x_z[z] = weight_z[z]
-    if len(tilt_rz) > 0:
-        for z in range(n_states):
-            x_z[z] *= tilt_rz[r, z]
     for v in range(begin, end):
         c = code_v[v]
         for z in range(n_states):
@@ -86,7 +83,6 @@ def em_pass(
     weight_r,
     clamp_r,
     domain_r,
-    tilt_rz,
     vote_cz,
     weight_dz,
     bound_b,
@@ -105,7 +101,7 @@ def em_pass(
         count_cz = count_bcz[b]
         for r in range(bound_b[b], bound_b[b + 1]):
             d = domain_r[r] if len(domain_r) > 0 else 0
-            log_row = _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], tilt_rz, r, x_z)
+            log_row = _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], x_z)
             total_bdt[b, d, n_states - 1] += weight_r[r] * log_row
             for z in range(1, n_states):
                 x_z[z] *= weight_r[r]
@@ -117,24 +113,21 @@ def em_pass(
 
 
 @kernel(VOTES, F2, F2, "int64", "int64", F2)
-def state_posterior(
-    start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cz, weight_dz, first, last, posterior_rz
-):
+def state_posterior(start_r, code_v, weight_r, clamp_r, domain_r, vote_cz, weight_dz, first, last, posterior_rz):
     """Write the probabilities of the states of rows `first` to `last`, beginning at the first row of `posterior_rz`."""
     for r in range(first, last):
         d = domain_r[r] if len(domain_r) > 0 else 0
         x_z = posterior_rz[r - first]
-        _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], tilt_rz, r, x_z)
+        _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], x_z)
 
 
 @inner
-def _row_draws(code_v, begin, end, vote_cks, weight_zs, ends_ze, share_z, tilt_rz, r, x_zs, top_s):
+def _row_draws(code_v, begin, end, vote_cks, weight_zs, ends_ze, share_z, x_zs, top_s):
     """Write the likelihood of a row's states in every draw, up to a factor; then its sum over states: `top_s`."""
     n_states, n_draws = x_zs.shape
     for z in range(n_states):
-        tilt = tilt_rz[r, z] if len(tilt_rz) > 0 else 1.0
         for s in range(n_draws):
-            x_zs[z, s] = tilt * weight_zs[z, s]
+            x_zs[z, s] = weight_zs[z, s]
     for v in range(begin, end):
         vote_ks = vote_cks[code_v[v]]
         for z in range(n_states):
@@ -214,7 +207,7 @@ def _quantile(x_s, share):
 
 @kernel(VOTES, F3, F3, "int64[:,::1]", F1, F1, F2, I64, "float64", "int64", "int64", F2, F1, F1, F1)
 def draw_summaries(
-    start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cks, weight_dzs, ends_ze, share_z, pool_r, share_rk,
+    start_r, code_v, weight_r, clamp_r, domain_r, vote_cks, weight_dzs, ends_ze, share_z, pool_r, share_rk,
     about_r, tail, first, last, mean_rk, low_r, high_r, entropy_r,
 ):  # fmt: skip
     """Write mean, interval and mean entropy over the draws of the label probabilities of rows `first` to `last`.
@@ -232,9 +225,7 @@ def draw_summaries(
             entropy_r[r] = 0.0
             continue
         d = domain_r[r] if len(domain_r) > 0 else 0
-        _row_draws(
-            code_v, start_r[r], start_r[r + 1], vote_cks, weight_dzs[d], ends_ze, share_z, tilt_rz, r, x_zs, top_s
-        )
+        _row_draws(code_v, start_r[r], start_r[r + 1], vote_cks, weight_dzs[d], ends_ze, share_z, x_zs, top_s)
         _label_draws(x_zs, ends_ze, share_z, top_s, pool_r[r], share_rk[r], p_ks)
         entropy = 0.0
         for k in range(n_labels):
@@ -252,7 +243,7 @@ def draw_summaries(
 
 @kernel(VOTES, F2, F2, F3, I64, "int64", "int64", "int64", F2)
 def take_missing(
-    start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cz, weight_dz, score_czt, group_z, n_labels, first,
+    start_r, code_v, weight_r, clamp_r, domain_r, vote_cz, weight_dz, score_czt, group_z, n_labels, first,
     last, curvature_pp,
 ):  # fmt: skip
     """Subtract the covariance over states of the score, of rows `first` to `last`, from the lower triangle.
@@ -274,7 +265,7 @@ def take_missing(
         if clamp_r[r] >= 0 or weight_r[r] == 0.0:
             continue
         d = domain_r[r] if len(domain_r) > 0 else 0
-        _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], tilt_rz, r, x_z)
+        _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], x_z)
         n_active = 0
         for z in range(n_states):
             if x_z[z] > NEGLIGIBLE:
@@ -312,7 +303,7 @@ def take_missing(
 
 @inner
 def take_own_missing(
-    start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cz, weight_dz, score_czt, n_labels, first, last, own_app
+    start_r, code_v, weight_r, clamp_r, domain_r, vote_cz, weight_dz, score_czt, n_labels, first, last, own_app
 ):
     """Subtract the same from each annotator's own block only."""
     n_states, n_own = score_czt.shape[1], score_czt.shape[2]
@@ -321,7 +312,7 @@ def take_own_missing(
         if clamp_r[r] >= 0 or weight_r[r] == 0.0:
             continue
         d = domain_r[r] if len(domain_r) > 0 else 0
-        _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], tilt_rz, r, x_z)
+        _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], x_z)
         for v in range(start_r[r], start_r[r + 1]):
             a = code_v[v] // n_labels
             again = v > start_r[r] and code_v[v - 1] // n_labels == a

@@ -51,8 +51,6 @@ class Patterns:
         The row of every item.
     domain_r, n_domains
         Domain of the row's items, where every domain has a prevalence of its own; else all items are in domain 0.
-    tilt_rk
-        An item's own prior: factors of the labels' weights; no rows where no item has one.
     """
 
     n_annotators: int
@@ -64,7 +62,6 @@ class Patterns:
     row_i: Ints
     domain_r: NDArray[np.int32] = field(default_factory=_nothing)
     n_domains: int = 1
-    tilt_rk: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def n_rows(self) -> int:
@@ -120,7 +117,6 @@ class Patterns:
             clamp_r=self.clamp_r[rows],
             row_i=np.arange(len(rows)),
             domain_r=self.domain_r[rows] if self.n_domains > 1 else self.domain_r,
-            tilt_rk=self.tilt_rk[rows] if len(self.tilt_rk) else self.tilt_rk,
         )
 
     def sample(self, most_votes: int) -> Patterns:
@@ -155,7 +151,6 @@ def collapse(
     *,
     use_gold: bool = False,
     domains: tuple[NDArray[np.int32], int] | None = None,
-    tilt_ik: Floats | None = None,
     whole: bool = False,
 ) -> Patterns:
     """Collapse a ballot's identical items, where it pays.
@@ -168,8 +163,6 @@ def collapse(
         Clamp items with known truth to it, as evidence.
     domains
         The domain of every item and the number of domains: items of two domains are never identical.
-    tilt_ik
-        Every item's own prior; items are then not collapsed.
     whole
         Keep a row for every item.
 
@@ -195,8 +188,6 @@ def collapse(
         domain_r=domain_i,
         n_domains=n_domains,
     )
-    if tilt_ik is not None:
-        return replace(items, tilt_rk=np.ascontiguousarray(tilt_ik, dtype=np.float64))
     if whole or not items.n_rows or len(np.unique(hashes := _hashes(items, 0, SAMPLE))) > WORTHWHILE * len(hashes):
         return items
     _, first_g, group_i = np.unique(_hashes(items, 0), return_index=True, return_inverse=True)

@@ -68,11 +68,6 @@ class Counts(NamedTuple):
         return Counts(*sums)
 
 
-def tilt_of_states(patterns: Patterns, states: States) -> Floats:
-    """Return the factors by which items' own priors change the weights of the states; no rows without such priors."""
-    return patterns.tilt_rk @ states.mix_zk.T if len(patterns.tilt_rk) else np.zeros((0, states.n_states))
-
-
 def vote_probabilities(states: States, confusion_akv: Floats) -> tuple[Floats, Floats]:
     """Return how probable each vote is by state, relative to the likeliest: `vote_cz`; and that one's log: `top_c`."""
     vote_azv = states.votes_azv(confusion_akv)
@@ -99,7 +94,7 @@ def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int |
     weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
     count_bcz = np.zeros((len(bound_b) - 1, len(vote_cz), n_states - 1))
     total_bdt = np.zeros((len(bound_b) - 1, patterns.n_domains, n_states))
-    votes = _arguments(patterns, states)
+    votes = _arguments(patterns)
 
     def run(first: int, last: int) -> None:
         kernels.em_pass(*votes, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt)
@@ -151,7 +146,7 @@ def own_missing_information(patterns: Patterns, states: States, at: Parameters) 
 
 def _at(patterns: Patterns, states: States, at: Parameters) -> tuple[NDArray[Any], ...]:
     weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
-    return (*_arguments(patterns, states), vote_probabilities(states, at.confusion_akv)[0], weight_dz)
+    return (*_arguments(patterns), vote_probabilities(states, at.confusion_akv)[0], weight_dz)
 
 
 def vote_scores(states: States, at: Parameters) -> Floats:
@@ -176,9 +171,8 @@ def votes_by_label(states: States, confusion_akv: Floats, votes_cz: Floats) -> F
     return np.asarray(confusion_akv * np.matmul(states.mix_zk.T, votes_azv / states.votes_azv(confusion_akv)))
 
 
-def _arguments(patterns: Patterns, states: States) -> tuple[NDArray[Any], ...]:
-    rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r)
-    return (*rows, tilt_of_states(patterns, states))
+def _arguments(patterns: Patterns) -> tuple[NDArray[Any], ...]:
+    return patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r
 
 
 def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: slice) -> Floats:
@@ -186,7 +180,7 @@ def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: sl
     vote_cz, _ = vote_probabilities(states, at.confusion_akv)
     weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
     posterior_rz = np.empty((rows.stop - rows.start, states.n_states))
-    votes = _arguments(patterns, states)
+    votes = _arguments(patterns)
     kernels.state_posterior(*votes, vote_cz, weight_dz, rows.start, rows.stop, posterior_rz)
     return posterior_rz
 

@@ -147,7 +147,7 @@ def cast_ballot(
     def sort(votes: QuestionVotes) -> Ballot:
         ballot = ballot_from_codes(
             votes.question, labels, item_v=votes.item_v, annotator_v=votes.annotator_v, label_v=votes.label_v,
-            item_i=item_i, annotator_a=annotator_a, positive=positive, count_i=count_i,
+            item_i=item_i, annotator_a=annotator_a, positive=positive, count_i=count_i
         )  # fmt: skip
         if not options.keep:
             return ballot

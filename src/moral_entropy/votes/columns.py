@@ -10,7 +10,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,48 +20,53 @@ from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import ReadOptions
+from moral_entropy.votes.delimited import LEVELS
+from moral_entropy.votes.labels import LONGEST_IN_LIST, MOST_IN_LISTS, NOTHING, code_cells, guess_separator
 from moral_entropy.votes.source import Source
-from moral_entropy.votes.table import refuse, shown
-from moral_entropy.votes.values import NO, NUMBER, YES, as_text, code_labels
+from moral_entropy.votes.table import ReadingLog, refuse, shown
+from moral_entropy.votes.values import NO, NUMBER, as_text
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
-        "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid", "documentid", "docid",
-        "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid", "sentenceid",
-        "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline", "stimulusid", "stimulus",
-        "vignette", "questionid", "qid", "id",
+        "moralentropyitem", "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid",
+        "documentid", "docid", "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid",
+        "sentenceid", "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline",
+        "stimulusid", "stimulus", "vignette", "questionid", "qid", "id"
     ),
     "annotator": (
         "annotator", "annotatorid", "annotatorname", "worker", "workerid", "rater", "raterid", "coder", "coderid",
         "judge", "judgeid", "user", "userid", "username", "labeler", "labeller", "labelerid", "reviewer",
         "participant", "participantid", "respondent", "respondentid", "subject", "subjectid", "prolificid",
-        "prolificpid", "voter", "model", "llm", "emailaddress",
+        "prolificpid", "voter", "voterid", "evaluator", "grader", "codername", "ratername", "model", "llm",
+        "emailaddress"
     ),
     "label": (
         "label", "labels", "vote", "votes", "annotation", "annotations", "rating", "answer", "response", "class",
-        "category", "verdict", "judgment", "judgement", "choice", "code", "grade",
+        "category", "verdict", "judgment", "judgement", "choice", "code", "grade"
     ),
-    "question": ("question", "foundation", "dimension", "aspect", "criterion", "questionid"),
+    "question": ("moralentropyquestion", "question", "foundation", "dimension", "aspect", "criterion", "questionid"),
     "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet", "system"),
     "text": (
         "text", "tweettext", "content", "comment", "sentence", "tweet", "body", "posttext", "prompt", "statement",
-        "utterance", "passage",
+        "utterance", "passage"
     ),
     "gold": ("gold", "goldlabel", "goldstandard", "truth", "groundtruth", "truelabel", "expert", "expertlabel"),
-    "count": ("count", "counts", "n", "freq", "frequency", "weight"),
+    "count": ("count", "counts", "n", "freq", "frequency", "weight")
 }  # fmt: skip
 """Names that people use, in lower case and without blanks, the likeliest first."""
 
 ALL_ROLES = (*COMMON_NAMES, "published")
+SURELY_LABEL = ("label", "labels", "vote", "votes", "annotation", "annotations")
+"""Names beside which no further column is taken for answers."""
 
-FEW_LABELS = 20
+FEW_LABELS, MOST_CELLS = 20, 1_000
 """A column with more distinct cells than this is not guessed to hold votes."""
 
 ABOUT_PEOPLE = frozenset({
     "timestamp", "age", "agegroup", "gender", "sex", "education", "nationality", "country", "ethnicity", "occupation",
     "nativelanguage", "firstlanguage", "email", "emailaddress", "consent", "startdate", "enddate", "recordeddate",
     "ipaddress", "duration", "durationinseconds", "finished", "progress", "responseid", "respondent", "respondentid",
-    "participant", "participantid", "prolificid", "prolificpid", "subject", "subjectid", "submitdate", "username",
+    "participant", "participantid", "prolificid", "prolificpid", "subject", "subjectid", "submitdate", "username"
 })  # fmt: skip
 """Names of columns that say something about a person who answered, in lower case and without blanks."""
 
@@ -71,6 +76,8 @@ PERSON_IDS = frozenset({"responseid", "email", "emailaddress", "username"})
 ABOUT_VOTES = frozenset({
     "time", "date", "datetime", "createdat", "updatedat", "seconds", "confidence", "certainty", "sure", "comments",
     "note", "notes", "remark", "remarks", "reason", "explanation", "rationale", "worktime", "worktimeinseconds",
+    "batch", "round", "session", "phase", "wave", "split", "order", "position", "rank", "trial", "page", "device",
+    "platform", "language", "lang", "version", "status", "leadtime", "file", "sheet"
 })  # fmt: skip
 """Names of columns that say something about a vote, but not what it is."""
 
@@ -84,6 +91,10 @@ RATER = re.compile(
     flags=re.IGNORECASE,
 )
 """A heading that names somebody who votes."""
+
+MARKS = {**dict.fromkeys(("x", "✓", "✔", "☑", "✅", "•", "*", "1"), ("1", "0")), "yes": ("yes", "no"),
+         "true": ("true", "false"), "y": ("yes", "no"), "ja": ("yes", "no"), "on": ("yes", "no")}  # fmt: skip
+"""Marks that stand for yes where nothing else occurs and all other cells are blank; what both are read as."""
 
 THING = re.compile(
     r"(q|item|question|statement|text|tweet|post|comment|sentence|stimulus|vignette|scenario|story|image|[sti])"
@@ -105,18 +116,21 @@ class ColumnRoles:
         The roles that were guessed, not named by the user.
     layout
         One row per vote ("long"), per item with one column per annotator ("wide"), per person with one column per
-        item ("respondents"), or per item with counts ("counts").
+        item ("respondents"), per item with counts ("counts"), or with a column per annotator and question ("grid").
     annotators
         The columns that are annotators, in the wide layout.
     items
         The columns that are items, with one row per respondent.
+    grid
+        The column of each pair of annotator and question, where there is one for every pair.
     """
 
     column: Mapping[str, str]
     guessed: tuple[str, ...] = ()
-    layout: Literal["long", "wide", "respondents", "counts"] = "long"
+    layout: Literal["long", "wide", "respondents", "counts", "grid"] = "long"
     annotators: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
+    grid: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
     def get(self, role: str) -> str | None:
         """Return the column of a role, if it has one."""
@@ -160,16 +174,16 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
     column: dict[str, str] = {}
     for role in ALL_ROLES:
         # With a file of its own, the gold column is one of that file's.
-        if (asked := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
-            column[role] = named_column(asked, names, source, role)
-    for several in ("questions", "counts", "keep", "facts"):
-        for asked in getattr(options, several):
-            named_column(asked, names, source, several)
+        if (name := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
+            column[role] = named_column(name, names, source, role)
+    for role in ("questions", "counts", "keep", "facts"):
+        for name in getattr(options, role):
+            named_column(name, names, source, role)
     roles = ColumnRoles(_in_order(column))
     for role in _guessable(options):
-        taken = {*roles.column.values(), *options.questions, *options.counts}
-        if role not in roles.column and (name := guess_column(role, [name for name in names if name not in taken])):
-            roles = roles.guess(role, name)
+        free = [name for name in names if name not in {*roles.column.values(), *options.questions, *options.counts}]
+        if role not in roles.column and (guess := guess_column(role, free)):
+            roles = roles.guess(role, guess)
     return roles
 
 
@@ -188,17 +202,18 @@ def _guessable(options: ReadOptions) -> list[str]:
     return [role for role in COMMON_NAMES if role not in idle and not useless.get(role)]
 
 
-def named_column(asked: str, names: Sequence[str], source: str, role: str) -> str:
+def named_column(column: str, names: Sequence[str], source: str, role: str) -> str:
     """Check that a column the user named exists."""
-    if asked in names:
-        return asked
-    close = difflib.get_close_matches(asked.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
-    meant = [name for name in names if close and name.casefold() == close[0]]
-    hint = f"Did you mean {meant[0]!r}? " if meant else ""
-    msg = f"{source} has no column {asked!r}. Found: {shown(names)}. {hint}{naming(role, (meant or names)[0])}"
-    if role == "gold" and Path(asked).is_file():
-        msg = f"--gold names a column of {source}, and {asked!r} is a file. Write --gold-file {asked} (gold_file=…)."
-    raise VotesError(msg)
+    if column in names:
+        return column
+    if role == "gold" and Path(column).is_file():
+        refuse(
+            f"--gold names a column of {source}, and {column!r} is a file. Write --gold-file {column} (gold_file=…)."
+        )
+    close = difflib.get_close_matches(column.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
+    near = [name for name in names if close and name.casefold() == close[0]]
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    refuse(f"{source} has no column {column!r}. Found: {shown(names)}. {hint}{naming(role, (near or names)[0])}")
 
 
 def guess_column(role: str, names: Iterable[str]) -> str | None:
@@ -267,10 +282,10 @@ def recognise(source: Source, options: ReadOptions) -> tuple[ColumnRoles, ReadOp
     if options.counts or options.of is not None:
         if roles.get("item") is None:
             raise missing_column(role="item", names=source.columns, source=source.name)
-        return replace(roles.without("count"), layout="counts"), options
+        return _without_gold(source, replace(roles.without("count"), layout="counts")), options
     if options.layout in ("wide", "respondents"):
         lay_out = _wide if options.layout == "wide" else _respondents
-        return lay_out(source, roles, options, _unused(source, roles, options)), options
+        return _without_gold(source, lay_out(source, roles, options, _unused(source, roles, options))), options
     if not (options.layout == "long" or options.multilabel or options.questions):
         roles, options = _from_cells(source, roles, options)
     if roles.layout == "long":
@@ -278,16 +293,98 @@ def recognise(source: Source, options: ReadOptions) -> tuple[ColumnRoles, ReadOp
         roles = roles if options.anonymous else roles.without("count")
     if "item" in roles.guessed and roles.get("item") == roles.get("text"):
         source.log.note(f"no item column: items are told apart by their text ({roles.column['text']!r}).")
-    return roles, options
+    return _without_gold(source, roles), options
+
+
+def _without_gold(source: Source, roles: ColumnRoles) -> ColumnRoles:
+    """Leave out a column of a file that only its name calls the truth: labels are checked where the user says so."""
+    if "gold" not in roles.guessed:
+        return roles
+    name = roles.column["gold"]
+    if not source.sha256:
+        source.log.note(f'column {name!r} is taken for true labels (guessed; gold="" does without).')
+        return roles
+    source.log.note(f"column {name!r} may hold true labels and is not used (--gold {_as_flag([name])} uses it).")
+    return roles.without("gold")
+
+
+def fill_marks(source: Source, names: Sequence[str]) -> Source:
+    """Read blank cells as no in columns that hold nothing but one mark, such as x.
+
+    Where a column of marks is called none, a row without any mark was not answered.
+    """
+    cells = {name: as_text(source.column(name)).str.strip_chars().replace("", None) for name in names}
+    marks = {mark.casefold() for column in cells.values() for mark in column.drop_nulls().unique().to_list()}
+    blanks = sum(column.null_count() for column in cells.values())
+    if len(marks) != 1 or not blanks or (mark := marks.pop()) not in MARKS:
+        return source
+    yes, no = MARKS[mark]
+    marked = pl.DataFrame(list(cells.values())).select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+    nothing = [name for name in names if re.sub(r"[^a-z]", "", name.casefold()) in NOTHING]
+    silent = int((~marked).sum())
+    if nothing and silent:
+        source.log.drop("no mark in any column", silent)
+    elif silent:
+        source.log.note(f"{silent:,} rows without any mark count as no in every column.")
+    source.log.note(f"{mark!r} is read as yes and a blank cell as no in {shown(names)}.")
+    is_marked, is_coded = pl.col("cell").is_not_null(), pl.col("marked") | pl.lit(not nothing)
+    answer = pl.when(is_marked).then(pl.lit(yes)).when(is_coded).then(pl.lit(no))
+    answers = {
+        name: pl.DataFrame({"cell": column, "marked": marked}).select(answer.alias(name)).to_series()
+        for name, column in cells.items()
+    }
+    return replace(source, fetch=lambda name: answers[name] if name in answers else source.fetch(name))
+
+
+def fill_down(source: Source, roles: ColumnRoles) -> Source:
+    """Fill cells of the item, and of what describes it, from the row above where merged cells left them blank."""
+    item, annotator = roles.get("item"), roles.get("annotator")
+    if roles.layout != "long" or not item or not annotator or not source.textual:
+        return source
+    blank = (column := source.column(item)).is_null()
+    if 5 * blank.sum() < len(blank) or blank[0] or column.drop_nulls().is_duplicated().any():
+        return source
+    if (blank & source.column(annotator).is_null()).any():
+        return source
+    names = {name for role in ("item", "text", "domain") if (name := roles.get(role))}
+    source.log.note(
+        f"{blank.sum():,} rows without an item belong to the item above (merged cells): {shown(sorted(names))}."
+    )
+    return replace(
+        source, fetch=lambda name: source.fetch(name).forward_fill() if name in names else source.fetch(name)
+    )
+
+
+def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions] | None:
+    """Tell columns for every pair of an annotator and a question, such as `Ann / care` or `rater1_care`."""
+    for between in (LEVELS, ": ", "_", ".", " - ", " "):
+        pairs = {name: tuple(name.split(between, 1)) for name in _unused(source, roles, options) if between in name}
+        firsts, seconds = (sorted({pair[at] for pair in pairs.values()}) for at in (0, 1))
+        full = len(set(pairs.values())) == len(firsts) * len(seconds) == len(pairs)
+        if not full or len(firsts) < 2 or len(seconds) < 2:
+            continue
+        last = _mostly(seconds, RATER) and not _mostly(firsts, RATER)
+        if between != LEVELS and not (last or _mostly(firsts, RATER)):
+            continue
+        people, questions = (seconds, firsts) if last else (firsts, seconds)
+        column_of = {pair[::-1] if last else pair: name for name, pair in pairs.items()}
+        source.log.note(f"a column for each annotator ({shown(people)}) and question ({shown(questions)}).")
+        roles = _with_row_ids(source, roles, options, list(pairs))
+        roles = replace(roles.without("annotator", "label"), layout="grid", grid=column_of)
+        return roles, replace(options, questions=tuple(questions))
+    return None
 
 
 def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
     """Look at cells where the names of columns do not tell item, annotator and label."""
+    if not roles.get("annotator") and (grid := _grid(source, roles, options)) is not None:
+        return grid
     item, label = roles.get("item"), roles.get("label")
     annotator = roles.get("annotator") or options.anonymous
     if label:
         lacking = "annotator" if item and not annotator else "item" if annotator and not item else ""
-        return _guess_one(source, roles, options, lacking) if lacking else roles, options
+        roles = _guess_one(source, roles, options, lacking) if lacking else roles
+        return _further_answers(source, roles, options) if "label" in roles.guessed else (roles, options)
     if item and options.anonymous and not _repeats(source, item):
         return _columns_of_votes(source, roles, options)
     if item and annotator:
@@ -298,12 +395,32 @@ def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tup
     return _columns_of_votes(source, roles, options)
 
 
+def _further_answers(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
+    """Find further columns of answers beside the one whose name says so; each is a question then."""
+    plain = plain_name(roles.column["label"])
+    if not (roles.get("item") and roles.get("annotator")) or roles.get("question") or plain in SURELY_LABEL:
+        return roles, options
+    if options.gold or options.gold_file is not None or options.published or options.classes is not None:
+        return roles, options
+    answers = [name for name in _unused(source, roles, options) if _could_be_votes(source, name, roles)]
+    return _questions(source, roles, options, [roles.column["label"], *answers]) if answers else (roles, options)
+
+
+def _questions(
+    source: Source, roles: ColumnRoles, options: ReadOptions, names: Sequence[str]
+) -> tuple[ColumnRoles, ReadOptions]:
+    source.log.note(
+        f"{len(names)} columns of answers, each a question: {shown(names)} (--label {_as_flag(names[:1])} reads one)."
+    )
+    return roles.without("label"), replace(options, questions=tuple(names))
+
+
 def _guess_one(source: Source, roles: ColumnRoles, options: ReadOptions, role: str) -> ColumnRoles:
     """Find the annotator or the item among the columns left: with the other one it must name every row once."""
     if options.anonymous:
         return roles
-    other = roles.column["item" if role == "annotator" else "annotator"]
-    fitting = [name for name in _unused(source, roles, options) if _names_rows(source, name, other)]
+    partner = roles.column["item" if role == "annotator" else "annotator"]
+    fitting = [name for name in _unused(source, roles, options) if _names_rows(source, name, partner)]
     if role == "item" and len(fitting) > 1:
         # A label can name the rows of few votes; what has the most values is what was voted on.
         counts = {name: source.column(name).n_unique() for name in fitting}
@@ -311,16 +428,16 @@ def _guess_one(source: Source, roles: ColumnRoles, options: ReadOptions, role: s
     return roles.guess(role, fitting[0]) if len(fitting) == 1 else roles
 
 
-def _names_rows(source: Source, name: str, other: str) -> bool:
-    """Return whether a column and another one name every row once, and neither does so alone."""
+def _names_rows(source: Source, name: str, partner: str) -> bool:
+    """Return whether a column and its partner name every row once, and neither does so alone."""
     column = source.column(name)
     if _is_about(name) or column.dtype.is_float() or column.dtype.is_nested() or _is_fraction(column):
         return False
     values = column.n_unique()
     if values < 2 or (values == source.rows and source.rows > 2):
         return False
-    both = pl.DataFrame({"column": column, "other": source.column(other)}).drop_nulls()
-    return 2 * both.height > source.rows and both.n_unique() == both.height
+    pairs = pl.DataFrame({"column": column, "partner": source.column(partner)}).drop_nulls()
+    return 2 * pairs.height > source.rows and pairs.n_unique() == pairs.height
 
 
 def _is_about(name: str) -> bool:
@@ -342,25 +459,34 @@ def _label_from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) 
     voting = unused if len(unused) == 1 else [name for name in unused if _could_be_votes(source, name, roles)]
     if len(voting) == 1:
         return roles.guess("label", voting[0]), options
-    if voting and _all_yes_no(source, voting):
-        source.log.note(f"no label column: each of {len(voting)} columns of yes and no is read as a question.")
-        return roles, replace(options, questions=tuple(voting))
-    if voting:
-        refuse(
-            f"which column of {source.name} holds the votes? {shown(voting)} could. One of them: label="
-            f'"{voting[0]}" (--label {voting[0]}). Each is a question of its own: --questions {_as_flag(voting)}.',
-            UsageError,
-        )
-    return roles, options
+    return _questions(source, roles, options, voting) if voting else (roles, options)
 
 
 def _could_be_votes(source: Source, name: str, roles: ColumnRoles) -> bool:
-    """Return whether a column has few values, which belong neither to its item nor to its annotator."""
-    column = source.column(name)
-    if _is_about(name) or column.n_unique() > FEW_LABELS + 1 or _is_fraction(column):
+    """Return whether a column has few labels, which belong neither to its item nor to its annotator."""
+    column, plain = source.column(name), plain_name(name)
+    if any(plain in names for role, names in COMMON_NAMES.items() if role != "label"):
+        return False
+    distinct = as_text(column).drop_nulls().unique().str.to_lowercase().to_list()
+    if (
+        _is_about(name)
+        or not distinct
+        or (len(distinct) == 1 and distinct[0] not in {*NO, *MARKS})
+        or _is_fraction(column)
+    ):
+        return False
+    if column.n_unique() > FEW_LABELS + 1 and (column.n_unique() > MOST_CELLS or not _are_lists(column)):
         return False
     owners = [roles.get(role) for role in ("item", "annotator")]
     return not any(_belongs_to(source, name, owner) for owner in owners if owner)
+
+
+def _are_lists(column: pl.Series) -> bool:
+    """Return whether cells are lists of few labels."""
+    if column.dtype.is_nested():
+        return True
+    texts = as_text(column.drop_nulls()).unique().to_list()
+    return bool(guess_separator(texts, ReadingLog()))
 
 
 def _belongs_to(source: Source, name: str, owner: str) -> bool:
@@ -375,23 +501,24 @@ def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) 
     voting = [name for name in _alike(source, _unused(source, roles, options)) if not _is_about(name)]
     if len(voting) < 2:
         return roles, options
-    raters, things = _most(voting, RATER), _most(voting, THING)
+    raters, things = _mostly(voting, RATER), _mostly(voting, THING)
     # What says that each row is an item: its name, or a text, gold label, domain or count.
-    named = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) not in WEAK_ITEM)
-    items = bool(named) or any(roles.get(role) for role in ("text", "gold", "domain", "count", "published"))
+    has_item = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) not in WEAK_ITEM)
+    items = bool(has_item) or any(roles.get(role) for role in ("text", "gold", "domain", "count", "published"))
     people = bool(roles.get("annotator")) or any(plain_name(name) in ABOUT_PEOPLE for name in source.columns)
     if not raters and not items and (people or things):
         return _respondents(source, roles, options, voting), options
     if not people and (raters or items) and not things:
         return _one_row_per_item(source, roles, options, voting, raters=raters)
-    raise UsageError(_question(source, voting))
+    refuse(_question(source, voting), UsageError)
 
 
 def _one_row_per_item(
     source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], *, raters: bool
 ) -> tuple[ColumnRoles, ReadOptions]:
     """Tell votes of annotators from counts, and ask where numbers could be either."""
-    numbers = None if raters or roles.get("count") else _numbers(source, voting)
+    filled = fill_marks(replace(source, log=ReadingLog()), voting)
+    numbers = None if raters or roles.get("count") else _numbers(filled, voting)
     roles = _with_row_ids(source, roles, options, voting)
     if numbers is None:
         return _wide(source, roles, options, voting), options
@@ -400,17 +527,17 @@ def _one_row_per_item(
     add_up = (sums_r == sums_r[0]).all() and sums_r[0] > 1 and len(np.unique(numbers, axis=0)) > 2
     if roles.get("item") and add_up:
         source.log.note(f"the {len(voting)} columns add up to {int(sums_r[0])} in every row: they count labels.")
-        counted = replace(options, counts=tuple(voting), anonymous=True)
-        return replace(roles.without("count"), layout="counts"), counted
-    raise UsageError(_question(source, voting))
+        options = replace(options, counts=tuple(voting), anonymous=True)
+        return replace(roles.without("count"), layout="counts"), options
+    refuse(_question(source, voting), UsageError)
 
 
 def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     """Take the one column left that is different in every row for the item, where none has such a name."""
     if roles.get("item") or roles.get("count"):
         return roles
-    left = [name for name in _unused(source, roles, options) if name not in voting and not _is_about(name)]
-    columns = [source.column(name) for name in left]
+    unused = [name for name in _unused(source, roles, options) if name not in voting and not _is_about(name)]
+    columns = [source.column(name) for name in unused]
     ids = [
         column.name
         for column in columns
@@ -423,8 +550,8 @@ def _numbers(source: Source, names: Sequence[str]) -> NDArray[np.int64] | None:
     """Return columns of whole numbers of 0 or more, one row per row; None where a cell is anything else."""
     cells = pl.DataFrame([as_text(source.column(name)).str.strip_chars().alias(name) for name in names])
     numbers = cells.select(pl.all().cast(pl.Float64, strict=False))
-    whole = (pl.all() >= 0) & (pl.all() < 2**31) & (pl.all() % 1 == 0)
-    wrong = numbers.select(~pl.all_horizontal(whole.fill_null(False)).all()).item()
+    integral = (pl.all() >= 0) & (pl.all() < 2**31) & (pl.all() % 1 == 0)
+    wrong = numbers.select(~pl.all_horizontal(integral.fill_null(False)).all()).item()
     return None if wrong else numbers.to_numpy().astype(np.int64)
 
 
@@ -439,17 +566,17 @@ def _wide(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequ
 
 def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     """Make every row a person: the id, if there is one, is the annotator's."""
-    who = roles.get("annotator") or roles.get("item") or _person_id(source)
+    person = roles.get("annotator") or roles.get("item") or _person_id(source)
     if options.asked("annotator") == "":
-        who = None
-    items = tuple(name for name in voting if name != who and not _is_about(name))
+        person = None
+    items = tuple(name for name in voting if name != person and not _is_about(name))
     if not items:
         refuse(f"{source.name} has no column left for items: {shown(source.columns)}.")
     if options.layout == "auto":
-        what = f"each of {len(items)} columns is read as an item (--layout wide: as annotators)"
-        source.log.note(f"one row per person: {what}.")
-    guessed = ("annotator",) if who and options.asked("annotator") is None else ()
-    roles = ColumnRoles({"annotator": who} if who else {}, guessed, "respondents", items=items)
+        reading = f"each of {len(items)} columns is read as an item (--layout wide: as annotators)"
+        source.log.note(f"one row per person: {reading}.")
+    guessed = ("annotator",) if person and options.asked("annotator") is None else ()
+    roles = ColumnRoles({"annotator": person} if person else {}, guessed, "respondents", items=items)
     _note_others(source, roles, options, items, "items")
     return roles
 
@@ -460,19 +587,16 @@ def _person_id(source: Source) -> str | None:
     return next((name for name in ids if source.column(name).n_unique() == source.rows), None)
 
 
-def _note_others(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], what: str) -> None:
-    if others := [name for name in _unused(source, roles, options) if name not in voting]:
-        source.log.note(f"columns not taken for {what}: {shown(others)}.")
+def _note_others(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], role: str) -> None:
+    if unused := [name for name in _unused(source, roles, options) if name not in voting]:
+        source.log.note(f"columns not taken for {role}: {shown(unused)}.")
 
 
 def _question(source: Source, voting: Sequence[str]) -> str:
     """Return the question how a table is laid out, with the option for each reading."""
     names = _as_flag(voting)
-    readings = [
-        "annotators, one row per item (--layout wide)",
-        "items, one row per person (--layout respondents)",
-    ]
-    numbers = _numbers(source, voting)
+    readings = ["annotators, one row per item (--layout wide)", "items, one row per person (--layout respondents)"]
+    numbers = _numbers(fill_marks(replace(source, log=ReadingLog()), voting), voting)
     if numbers is not None and numbers.max() > 1:
         readings += [
             f"labels, with how many chose each (--anonymous --counts {names})",
@@ -483,21 +607,24 @@ def _question(source: Source, voting: Sequence[str]) -> str:
     return f"what are the columns {shown(voting)} of {source.name}? They could be: {'; '.join(readings)}. Say which."
 
 
-def _as_flag(names: Sequence[str], most: int = 12) -> str:
+def _as_flag(names: Sequence[str], limit: int = 12) -> str:
     """Write names of columns as they are typed after a flag."""
-    joined = ",".join(names) if len(names) <= most else ",".join([*names[:2], "…"])
+    joined = ",".join(names) if len(names) <= limit else ",".join([*names[:2], "…"])
     return shlex.quote(joined) if " " in joined else joined
 
 
 def _alike(source: Source, names: Iterable[str]) -> list[str]:
     """Return the columns with few distinct cells, at least half of which occur in another such column."""
+    columns = {name: column for name in names if (column := source.column(name)).n_unique() <= MOST_CELLS}
+    texts = {name: as_text(column.drop_nulls()).unique().to_list() for name, column in columns.items()}
+    pooled = {text for listed in texts.values() for text in listed if len(text) <= 2 * LONGEST_IN_LIST}
+    separator = guess_separator(sorted(pooled), ReadingLog())
     cells: dict[str, set[str]] = {}
-    for name in names:
-        column = source.column(name)
-        if column.dtype.is_nested() or column.n_unique() > FEW_LABELS + 1:
-            continue
-        labels = {label.casefold() for label in code_labels(column).values.to_list()}
-        if len(labels) <= FEW_LABELS:
+    for name, column in columns.items():
+        options = ReadOptions(multilabel=separator if any(separator in text for text in texts[name]) else "")
+        coded = code_cells(column, options, ReadingLog())
+        labels = {label.casefold() for cell in coded.labels_c for label in cell or ()}
+        if len(labels) <= (MOST_IN_LISTS if coded.separator else FEW_LABELS):
             cells[name] = labels
     scales = [
         name
@@ -507,19 +634,14 @@ def _alike(source: Source, names: Iterable[str]) -> list[str]:
     ]
 
     def shares(name: str) -> bool:
-        others = set().union(*(cells[other] for other in cells if other != name))
+        elsewhere = set().union(*(labels for column, labels in cells.items() if column != name))
         same_scale = name in scales and len(scales) > 1
-        return bool(cells[name]) and (same_scale or 2 * len(cells[name] & others) >= len(cells[name]))
+        return bool(cells[name]) and (same_scale or 2 * len(cells[name] & elsewhere) >= len(cells[name]))
 
     return [name for name in cells if shares(name)]
 
 
-def _all_yes_no(source: Source, names: Sequence[str]) -> bool:
-    labels = [label for name in names for label in code_labels(source.column(name)).values.to_list()]
-    return all(label.casefold() in YES + NO for label in labels)
-
-
-def _most(names: Sequence[str], pattern: re.Pattern[str]) -> bool:
+def _mostly(names: Sequence[str], pattern: re.Pattern[str]) -> bool:
     return 2 * sum(bool(pattern.fullmatch(name.strip())) for name in names) > len(names)
 
 
@@ -529,14 +651,14 @@ def _repeats(source: Source, name: str) -> bool:
 
 
 def _unused(source: Source, roles: ColumnRoles, options: ReadOptions) -> list[str]:
-    taken = {*roles.column.values(), *options.keep, *options.facts}
-    return [name for name in source.columns if name not in taken]
+    in_use = {*roles.column.values(), *options.keep, *options.facts}
+    return [name for name in source.columns if name not in in_use]
 
 
 def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> None:
-    needed = {"item": True, "annotator": not options.anonymous, "label": not options.questions}
-    for role in needed:
-        if needed[role] and roles.get(role) is None:
+    required = {"item": True, "annotator": not options.anonymous, "label": not options.questions}
+    for role in required:
+        if required[role] and roles.get(role) is None:
             raise missing_column(role, source.columns, source.name, also=_OTHER_WAYS if role == "annotator" else "")
     if options.count and not options.anonymous:
         refuse(
@@ -546,4 +668,7 @@ def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> Non
         )
 
 
-_OTHER_WAYS = ' Votes without annotators: anonymous=True (CLI: --anonymous). One column per annotator: layout="wide".'
+_OTHER_WAYS = (
+    ' If each column is an annotator: layout="wide" (CLI: --layout wide). If each file is: name them all. '
+    "Votes without annotators: anonymous=True (CLI: --anonymous)."
+)

@@ -38,7 +38,7 @@ BLOCK = 1 << 24
 HEAD = 512
 
 
-def to_utf8(data: bytes, name: str, log: ReadingLog, asked: str | None = None) -> bytes:
+def to_utf8(data: bytes, name: str, log: ReadingLog, encoding: str | None = None) -> bytes:
     r"""Return the same text in UTF-8, without a byte-order mark.
 
     Parameters
@@ -49,7 +49,7 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, asked: str | None = None) -
         Of the file, for errors.
     log
         Where a guess is noted.
-    asked
+    encoding
         The encoding that the user named, if any.
 
     Examples
@@ -60,12 +60,16 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, asked: str | None = None) -
     >>> log.notes[1]
     'the file is not UTF-8 (byte 0xe9 in line 1) and is read as Windows-1252 (--encoding names another).'
     """
-    if asked:
-        return _decoded_as(data, asked, name)
+    if encoding:
+        return _decoded_as(data, encoding, name)
     if encoding := marked_encoding(data) or _unmarked_utf16(data):
         log.note(f"encoding: {encoding.upper()}.")
         return _decoded_as(data, encoding, name)
     data = data.removeprefix(UTF8_BOM)
+    if b"\0" in data:
+        refuse(
+            f"{name} holds {data.count(0):,} zero bytes, the first at {data.index(0):,}: no text. Was it copied whole?"
+        )
     if (at := first_not_utf8(data)) is None:
         return data
     line = data.count(b"\n", 0, at) + 1
@@ -130,8 +134,8 @@ def _unmarked_utf16(data: bytes) -> str:
     if b"\x00" not in head or len(head) < 4:
         return ""
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
-        zeros, others = head[first::2].count(0), head[1 - first :: 2].count(0)
-        if not others and zeros > 0.7 * len(head[first::2]):
+        zeros, odd = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if not odd and zeros > 0.7 * len(head[first::2]):
             return encoding
     return ""
 
@@ -152,6 +156,11 @@ DELIMITERS = ",;\t|"
 COMMENTS = ("# ", "//", "% ")
 SAMPLE_BYTES, SAMPLE_ROWS = 1 << 16, 30
 DECIMAL_COMMA = r"^\s*-?\d+(,\d+)?\s*$"
+HALVES = r"^\s*-?\d+(,(0|5|25|50|75))?\s*$"
+"""Where 1,3 may be a list of codes, only halves and quarters are numbers."""
+
+LEVELS = " / "
+"""Stands between the two levels of a header with merged cells."""
 DUPLICATED = "_duplicated_"
 SHOWN = 60
 
@@ -178,11 +187,12 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
         raise VotesError(_ragged(data, names, delimiter, start, path.name) or unreadable) from error
+    _check_quotes(frame, data[start:], delimiter, path.name)
     if frame.width == len(names):
         # polars leaves doubled quotes in names.
         frame.columns = _distinct_names(names)
     frame = _tidied(frame, above, log)
-    return frame if delimiter == "," else _with_decimal_points(frame, log)
+    return _with_decimal_points(frame, log, HALVES if delimiter == "," else DECIMAL_COMMA)
 
 
 def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]]:
@@ -217,8 +227,8 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
         refuse(f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line.")
     skipped = first + (ends[at - 1] if at else 0)
     start = sum(len(line.encode()) for line in lines[:skipped])
-    said = (line.strip().rstrip(delimiter) for line in lines[:skipped])
-    return rows[at] if rows else [], delimiter, start, [text for text in said if text and not _delimiter_hint(text)]
+    titles = (line.strip().rstrip(delimiter) for line in lines[:skipped])
+    return rows[at] if rows else [], delimiter, start, [text for text in titles if text and not _delimiter_hint(text)]
 
 
 def _header_row(rows: Sequence[Sequence[str]]) -> int:
@@ -272,12 +282,12 @@ def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.Da
 
 def _distinct_names(names: Sequence[str]) -> list[str]:
     """Number the later ones of columns with the same name."""
-    seen: dict[str, int] = {}
+    times: dict[str, int] = {}
     distinct = []
     for name in names:
-        before = seen.get(name, 0)
+        before = times.get(name, 0)
         distinct.append(f"{name}{DUPLICATED}{before - 1}" if before else name)
-        seen[name] = before + 1
+        times[name] = before + 1
     return distinct
 
 
@@ -358,14 +368,14 @@ def _most_regular(lines: Sequence[str], before: str) -> str:
     return max(DELIMITERS, key=regularity)
 
 
-def _rows(lines: Sequence[str], delimiter: str, most: int) -> tuple[list[list[str]], list[int]]:
+def _rows(lines: Sequence[str], delimiter: str, limit: int) -> tuple[list[list[str]], list[int]]:
     """Split the first rows into cells; also return how many lines have been read after each."""
     reader = csv.reader(lines, delimiter=delimiter)
     rows, ends = [], []
     for row in reader:
         rows.append(row)
         ends.append(reader.line_num)
-        if len(rows) >= most:
+        if len(rows) >= limit:
             break
     return rows, ends
 
@@ -395,13 +405,34 @@ def _ragged(data: bytes, names: Sequence[str], delimiter: str, start: int, name:
     return ""
 
 
-def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -> None:
+    """Refuse a cell that has swallowed rows, as a double quote in the wrong place makes it do."""
+    if b'"' not in data or frame.width < 2:
+        return
+    lines = pl.element().str.count_matches(re.escape(delimiter)) == frame.width - 1
+    for column in frame.get_columns():
+        cells = column.filter(column.str.contains("\n", literal=True).fill_null(False))
+        later = cells.str.split("\n").list.slice(1)
+        rows = (
+            later.list.eval(lines).list.all()
+            if frame.width > 2
+            else later.list.eval(pl.element().str.contains('"')).list.any()
+        )
+        if len(cells) and rows.any():
+            first = cells.filter(rows)[0]
+            refuse(
+                f"{int(rows.sum()):,} cells of {name} hold whole rows of the table, so a double quote is open where "
+                f"none belongs. First: {shown([first.splitlines()[0]])!r}. Close it, or write it twice."
+            )
+
+
+def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     commas = [
         name
         for name in texts
         if (cells := frame.get_column(name).drop_nulls()).str.contains(",", literal=True).any()
-        and cells.str.contains(DECIMAL_COMMA).all()
+        and cells.str.contains(pattern).all()
     ]
     if commas:
         log.note(f"decimal commas are read as points: {', '.join(commas)}.")
@@ -409,6 +440,13 @@ def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
 
 
 WORKBOOK = "xl/workbook"
+SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"')
+LONG_NUMBER = re.compile(
+    rb'<c r="[A-Z0-9]+"(?: s="[0-9]+")?(?: t="n")?><v>'
+    rb"([0-9]{16,}(?:\.0*)?|[0-9](?:\.[0-9]+)?[eE]\+?(?:1[5-9]|[2-9][0-9]))</v>"
+)
+MOST_CELLS = 50_000_000
 MOST_BYTES = 1 << 30
 
 
@@ -423,8 +461,8 @@ def is_workbook(data: bytes) -> bool:
 
 def read_workbook(
     data: bytes, path: Path, sheet: str | None, log: ReadingLog, *, choosable: bool = True
-) -> pl.DataFrame:
-    """Read one sheet of a workbook; every cell is a text, or null where it is empty.
+) -> dict[str, pl.DataFrame]:
+    """Read the sheet of a workbook that holds data, or those that share their columns; every cell is a text or null.
 
     Parameters
     ----------
@@ -433,7 +471,7 @@ def read_workbook(
     path
         Its name, for errors.
     sheet
-        Name of the sheet; None for the only one with data.
+        Name of the sheet; None for the only one with data, or for all that are alike.
     log
         Where notes go.
     choosable
@@ -442,38 +480,87 @@ def read_workbook(
     try:
         import fastexcel
     except ImportError as error:
-        msg = f"{path.name} is an Excel workbook, and reading it needs fastexcel"
-        raise MissingExtraError(msg, "excel") from error
-    _check_size(data, path.name)
+        problem = f"{path.name} is an Excel workbook, and reading it needs fastexcel"
+        raise MissingExtraError(problem, "excel") from error
+    _check_sheets(data, path.name)
     try:
         book = fastexcel.read_excel(data)
-        tables = {name: _cells(book, name) for name in _wanted(book.sheet_names, sheet, path.name)}
+        cells = {name: _cells(book, name) for name in _sheet_names(book.sheet_names, sheet, path.name)}
     except fastexcel.FastExcelError as error:
         refuse(f"{path.name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
-    filled = {name: cells for name, cells in tables.items() if cells.height > 1 and cells.width > 1}
-    if len(filled) > 1:
-        raise UsageError(_which_sheet(filled, path.name, choosable=choosable))
-    if not filled:
+    cells = {name: frame for name, frame in cells.items() if frame.height > 1 and frame.width > 1}
+    if not cells:
         refuse(f"{path.name} has no sheet with a header and rows. Sheets: {', '.join(book.sheet_names)}.")
-    name, cells = next(iter(filled.items()))
-    if len(book.sheet_names) > 1:
-        log.note(f"sheet: {name!r} ({'the only one with data' if sheet is None else 'named'}).")
+    if len(cells) == 1 and len(book.sheet_names) > 1:
+        log.note(f"sheet: {next(iter(cells))!r} ({'the only one with data' if sheet is None else 'named'}).")
+    tables = {name: _with_header(frame, f"{path.name}, sheet {name!r}", log) for name, frame in cells.items()}
+    headers = Counter(frozenset(frame.columns) for frame in tables.values())
+    header, n_alike = max(headers.items(), key=lambda pair: pair[1])
+    if len(tables) > 1 and (n_alike < 2 or not choosable):
+        refuse(_which_sheet(tables, path.name, choosable=choosable), UsageError)
+    log.unread += [f"sheet {name!r}" for name in tables if frozenset(tables[name].columns) != header]
+    return {name: frame for name, frame in tables.items() if frozenset(frame.columns) == header}
+
+
+def _with_header(cells: pl.DataFrame, name: str, log: ReadingLog) -> pl.DataFrame:
     rows = [[cell or "" for cell in row] for row in cells.head(SAMPLE_ROWS).rows()]
     at = _header_row(rows)
-    _check_header(rows[at], f"{path.name}, sheet {name!r}")
-    body = cells.slice(at + 1)
-    body.columns = _distinct_names(rows[at])
-    return _tidied(body, [" ".join(cell for cell in row if cell) for row in rows[:at]], log)
+    _check_header(rows[at], name)
+    names = _two_levels(rows[at], rows[at + 1]) if at + 1 < len(rows) else []
+    body = cells.slice(at + 1 + bool(names))
+    body.columns = _distinct_names(names or rows[at])
+    body = _tidied(body, [" ".join(cell for cell in row if cell) for row in rows[:at]], log)
+    return _with_decimal_points(body, log, HALVES)
 
 
-def _check_size(data: bytes, name: str) -> None:
+def _two_levels(top: Sequence[str], below: Sequence[str]) -> list[str]:
+    """Return the names of columns under a header of merged cells, such as `Ann / care`; empty if it is none.
+
+    Examples
+    --------
+    >>> _two_levels(["id", "Ann", "", "Bob", ""], ["", "care", "harm", "care", "harm"])
+    ['id', 'Ann / care', 'Ann / harm', 'Bob / care', 'Bob / harm']
+    """
+    lower = [name for name in below if name.strip()]
+    if not all(a.strip() or b.strip() for a, b in zip(top, below, strict=True)) or len(set(lower)) == len(lower):
+        return []
+    names, group = [], ""
+    for upper, name in zip(top, below, strict=True):
+        group = upper.strip() or group
+        names.append(f"{group}{LEVELS}{name.strip()}" if name.strip() and group else upper.strip() or name.strip())
+    return names if any(not name.strip() for name in top) else []
+
+
+def _check_sheets(data: bytes, name: str) -> None:
+    """Refuse workbooks that unpack to too much, have cells far outside, or ids that Excel keeps as rounded numbers."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         size = sum(member.file_size for member in archive.infolist())
-    if size > MOST_BYTES:
-        refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save the sheet with the votes as CSV.")
+        if size > MOST_BYTES:
+            refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save the sheet with the votes as CSV.")
+        sheets = [archive.read(member) for member in archive.namelist() if SHEET.fullmatch(member)]
+    for sheet in sheets:
+        cells = {*CELL.findall(sheet)}
+        columns = {letters for letters, _ in cells}
+        width = max((_column_number(letters) for letters in columns), default=0)
+        height = max((int(row) for _, row in cells), default=0)
+        if width * height > MOST_CELLS and width * height > 100 * len(cells):
+            last = next(f"{a.decode()}{b.decode()}" for a, b in cells if int(b) == height or _column_number(a) == width)
+            refuse(f"{name} has a lone cell far outside its table, {last}. Delete it, or save the sheet as CSV.")
+        if long := LONG_NUMBER.findall(sheet):
+            refuse(
+                f"{len(long):,} cells of {name} are numbers of 16 digits or more, of which Excel keeps 15. First: "
+                f"{long[0].decode()}. Format the column as text, enter the ids anew, or save the votes as CSV."
+            )
 
 
-def _wanted(names: list[str], sheet: str | None, source: str) -> list[str]:
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def _sheet_names(names: list[str], sheet: str | None, source: str) -> list[str]:
     if sheet is None:
         return names
     if sheet in names:
@@ -494,7 +581,7 @@ def _cells(book: Any, name: str) -> pl.DataFrame:
 
 
 def _which_sheet(filled: dict[str, pl.DataFrame], name: str, *, choosable: bool) -> str:
-    sheets = ", ".join(f"{sheet!r} ({cells.height - 1:,} rows)" for sheet, cells in filled.items())
+    sheets = ", ".join(f"{sheet!r} ({cells.height:,} rows)" for sheet, cells in filled.items())
     if not choosable:
         return f"{name} has {len(filled)} sheets with data: {sheets}. Save the one that is meant as a file of its own."
     return (

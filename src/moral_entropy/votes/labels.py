@@ -67,7 +67,7 @@ class Cells(NamedTuple):
     labels_c
         The labels of each cell, after the label map; None for a cell that is no vote.
     single_c
-        Whether the cell names one label, before the label map.
+        Whether the cell names one label at most, before the label map.
     code_r
         Each row's cell; `UNKNOWN` where it is empty.
     separator
@@ -252,14 +252,17 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
     elif options.multilabel is None and distinct.dtype == pl.String:
         separator = guess_separator(distinct.to_list(), log, column.name)
     if separator:
-        cells = _tidied_cells([split_cell(cell, separator) for cell in distinct.to_list()], options, log)
-        labels_c = [cell if cell or lists else None for cell in cells]
+        texts = [str(cell) for cell in distinct.to_list()]
+        cells = _tidied_cells([split_cell(text, separator) for text in texts], options, log)
+        # An empty list names nothing, which is a vote.
+        votes = [cell or lists or JSON_LIST.fullmatch(text) for cell, text in zip(cells, texts, strict=True)]
+        labels_c = [cell if is_vote else None for cell, is_vote in zip(cells, votes, strict=True)]
     else:
         coded = code_labels(column, options.missing)
         note_blank(coded.blank, coded.values.to_list() if options.missing is None else [], log)
         labels_c, code_r = [(label,) for label in coded.values.to_list()], coded.code_r
     check_few(len({label for cell in labels_c for label in cell or ()}), column.name, len(column))
-    single_c = [cell is not None and len(cell) == 1 for cell in labels_c]
+    single_c = [cell is None or len(cell) < 2 for cell in labels_c]
     labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options, log, lists=bool(separator))
     order = sorted(range(len(labels_c)), key=lambda c: labels_c[c] or ()) if separator else range(len(labels_c))
     place = {c: at for at, c in enumerate(order)}
@@ -279,22 +282,23 @@ def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") 
     ['|', '']
     """
     texts = [cell for cell in cells if cell.strip()]
-    candidates = (LIST_SEPARATOR, *SEPARATORS) if any(JSON_LIST.fullmatch(text) for text in texts) else SEPARATORS
-    for separator in candidates:
+    in_brackets = [text for text in texts if JSON_LIST.fullmatch(text)]
+    if 2 * len(in_brackets) > len(texts):
+        _note_lists(name, in_brackets[0], "in brackets", log)
+        return ","
+    for separator in SEPARATORS:
         lists = [(text, labels) for text in texts if len(labels := split_cell(text, separator)) > 1]
-        if separator == LIST_SEPARATOR:
-            lists = lists or [(text, ()) for text in texts if JSON_LIST.fullmatch(text)]
-            recur = 2 * sum(bool(JSON_LIST.fullmatch(text)) for text in texts) > len(texts)
-        else:
-            recur = bool(lists) and _recur(texts, [labels for _, labels in lists], separator)
-        if recur:
-            between = "in brackets" if separator == LIST_SEPARATOR else f"separated by {separator!r}"
-            log.note(
-                f"cells of {name!r} such as {shown([lists[0][0]])!r} name several labels, {between} (guessed): each "
-                'label is a yes/no question (--multilabel "" reads combinations as labels).'
-            )
+        if lists and _recur(texts, [labels for _, labels in lists], separator):
+            _note_lists(name, lists[0][0], f"separated by {separator!r}", log)
             return separator
     return ""
+
+
+def _note_lists(name: str, example: str, between: str, log: ReadingLog) -> None:
+    log.note(
+        f"cells of {name!r} such as {shown([example])!r} name several labels, {between} (guessed): each label is a "
+        'yes/no question (--multilabel "" reads combinations as labels).'
+    )
 
 
 def _recur(texts: Sequence[str], lists: Sequence[tuple[str, ...]], separator: str) -> bool:

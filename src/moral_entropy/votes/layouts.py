@@ -159,7 +159,7 @@ def read_long(
         count_i = np.zeros(len(rows.items))
         count_i[rows.item_r] = source.column(name).to_numpy()
         rows = rows._replace(count_i=count_i)
-    columns = sorted(set(() if source.stacked else options.questions)) or [roles.column["label"]]
+    columns = [roles.column["label"]] if roles.get("label") else sorted(set(options.questions))
     votes: list[QuestionVotes] = []
     for column in columns:
         cells = code_cells(source.column(column), options, source.log)
@@ -177,8 +177,9 @@ def read_long(
             count_r = read_numbers(source, count, required=True)
             row_v = np.arange(rows.n_rows) if row_v is None else row_v
             row_v = np.repeat(row_v, count_r[row_v])
-        several = len(columns) > 1
-        for part in _answers(rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=several):
+        for part in _answers(
+            rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=len(columns) > 1
+        ):
             votes.append(part)
             if cells.separator and part.labels == NO_YES:
                 rows = rows._replace(separator=cells.separator)
@@ -198,7 +199,7 @@ def _one_spelling(kind: str, ids: Coded, partner_r: Ints, rows: Rows, log: Readi
     question_r = np.zeros(rows.n_rows, dtype=np.int8) if rows.question_r is None else rows.question_r
     pairs = pl.DataFrame({
         "old": ids.code_r[row_r], "new": code.to_numpy()[ids.code_r[row_r]], "partner": partner_r[row_r],
-        "question": question_r[row_r],
+        "question": question_r[row_r]
     })  # fmt: skip
     place = pl.struct("partner", "question").n_unique()
     voted = pairs.unique().group_by("new").agg((pl.len() > place).alias("twice")).filter("twice")
@@ -240,7 +241,7 @@ def _check_yes_no(cells: Cells, column: str) -> None:
 
 def _answers(
     rows: Rows, column: str, cells: Cells, row_v: Ints | None, annotator_r: Ints, options: ReadOptions,
-    log: ReadingLog, *, prefixed: bool,
+    log: ReadingLog, *, prefixed: bool
 ) -> Iterator[QuestionVotes]:  # fmt: skip
     """Yield the votes in an answer column, by the question of their row and, of lists, by label."""
 
@@ -279,7 +280,8 @@ def _labels_of(
         if places != list(range(len(labels))):
             votes = replace(votes, label_v=recode(votes.label_v, places))
         votes = replace(votes, labels=tuple(labels))
-        log.drop("label left out by the label map", sum(int(n_c[c]) for c, cell in present.items() if not cell))
+        reason = "label left out by the label map" if options.labels else "no choice"
+        log.drop(reason, sum(int(n_c[c]) for c, cell in present.items() if not cell))
         yield votes if all(present.values()) else votes.take(np.flatnonzero(votes.label_v >= 0))
         return
     if cells.separator == LIST_SEPARATOR:
@@ -306,8 +308,23 @@ def to_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[S
     """Turn a table of any layout into one with a row per vote, and the roles of its columns."""
     if roles.layout == "long":
         return source, roles
-    turn = {"wide": _from_wide, "respondents": _from_respondents, "counts": _from_counts}[roles.layout]
-    return turn(source, roles, options)
+    turn = {"wide": _from_wide, "respondents": _from_respondents, "counts": _from_counts, "grid": _from_grid}
+    return turn[roles.layout](source, roles, options)
+
+
+def _from_grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Source, ColumnRoles]:
+    carried = _carried(source, roles, options)
+    item = roles.get("item") or _new_name("item", carried)
+    if not roles.get("item"):
+        source.log.note("no item column: items are called by the number of their row.")
+        carried.append(pl.Series(item, range(1, source.rows + 1)))
+    frames = []
+    for person in dict.fromkeys(person for person, _ in roles.grid):
+        cells = [as_text(source.column(roles.grid[person, name])).alias(name) for name in options.questions]
+        frames.append(pl.DataFrame([*carried, *cells]).with_columns(pl.lit(person).alias("(annotator)")))
+    facts = {"textual": source.textual, "sha256": source.sha256, "log": source.log, "stacked": source.rows}
+    long = from_polars(pl.concat(frames), source.name, **facts)
+    return long, replace(roles, column={**roles.column, "item": item, "annotator": "(annotator)"}, layout="long")
 
 
 def _stack(

@@ -13,11 +13,11 @@ from moral_entropy.option_fields import lists_options
 from moral_entropy.options import ReadOptions
 from moral_entropy.progress import Advance, bar
 from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
-from moral_entropy.votes.columns import ColumnRoles, recognise
+from moral_entropy.votes.columns import ColumnRoles, fill_down, fill_marks, recognise
 from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED
-from moral_entropy.votes.formats.exports import open_export
+from moral_entropy.votes.join import open_votes
 from moral_entropy.votes.layouts import exclude_annotators, read_long, to_long
-from moral_entropy.votes.source import Source, on_disk, open_source
+from moral_entropy.votes.source import Source, on_disk
 from moral_entropy.votes.table import Reading, Votes, refuse, shown
 
 PANEL_COLUMNS = ("system", "cluster", "prompt_id", "prompt", "sample", "conversation", "first", "second", "position")
@@ -68,18 +68,19 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     """
     options = (options or ReadOptions()).changed(changes, "read_votes")
     with on_disk(source) as stored, bar("reading") as advance:
-        table = open_export(stored, options)
-        if table is None:
-            table, options = open_source(stored, options), replace(options, layout=options.table_layout)
-        elif NOBODY_NAMED in table.log.notes:
+        table = open_votes(stored, options)
+        if NOBODY_NAMED in table.log.notes:
             options = replace(options, anonymous=True)
-        return _read_table(table, options, advance)
+        return _read_table(table, replace(options, layout=options.table_layout), advance)
 
 
 def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     """Read votes from an opened table."""
     advance(0.1)
     recognised, options = recognise(table, options)
+    if recognised.layout != "counts":
+        voting = recognised.annotators or recognised.items or tuple(recognised.grid.values()) or options.questions
+        table = fill_marks(fill_down(table, recognised), voting)
     options = replace(options, keep=panel_columns(table, recognised, options))
     source, roles = to_long(table, recognised, options)
     rows, annotators, questions = read_long(source, roles, options)
@@ -109,15 +110,21 @@ def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tu
     Panels: whose answer an item is, which items belong together, and what was compared in which order.
     """
     # A prompt that is read as the text still says which items belong together.
-    taken = {column for role, column in roles.column.items() if role != "text"} | {*options.questions, *options.counts}
-    present = [name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in taken]
+    in_use = {column for role, column in roles.column.items() if role != "text"} | {*options.questions, *options.counts}
+    present = [
+        name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in in_use
+    ]
     return tuple(dict.fromkeys((*options.keep, *present)))
 
 
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:
     lists = {"annotators": roles.annotators, "items": roles.items}
     lists |= {"questions": options.questions, "counts": options.counts}
+    lists |= {"annotators": tuple(dict.fromkeys(name for name, _ in roles.grid))} if roles.grid else {}
     columns = {**roles.column, **{role: shown(names) for role, names in lists.items() if names}}
+    in_use = {*roles.column.values(), *options.keep, *options.facts, options.of, *roles.grid.values()}.union(
+        *lists.values()
+    )
     if (gold := options.gold_file) is not None:
         columns["gold"] = Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
     return Reading(
@@ -128,4 +135,5 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Readin
         rows=source.rows,
         dropped=dict(sorted(source.log.dropped.items())),
         notes=tuple(source.log.notes),
+        not_read=(*source.log.unread, *(name for name in source.columns if name not in in_use)),
     )

@@ -6,13 +6,14 @@ is; its first bytes correct it. Columns are fetched one at a time. Knows nothing
 
 from __future__ import annotations
 
-import glob
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import re
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -32,7 +33,7 @@ from moral_entropy.votes.values import series_of
 
 EXTENSIONS = {
     "parquet": "parquet", "pq": "parquet", "csv": "text", "tsv": "text", "tab": "text", "txt": "text",
-    "json": "json", "jsonl": "lines", "ndjson": "lines",
+    "json": "json", "jsonl": "lines", "ndjson": "lines"
 }  # fmt: skip
 MAGIC_PARQUET, MAGIC_GZIP, MAGIC_ZIP, MAGIC_OLE = b"PAR1", b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 STANDARD_INPUT = ("-", "/dev/stdin")
@@ -40,6 +41,8 @@ MOST_BYTES = 1 << 30
 """Streams, and gzipped files once unpacked, are read up to this size."""
 
 STEP = 1 << 20
+MOST_MEMBERS = 10_000
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
 MOST_LINES = 20_000_000
 HALF_CHARACTER = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -69,6 +72,8 @@ class Source:
         What was left out, and notes.
     stacked
         Rows of the file, where columns of a sheet were put below each other; else 0.
+    parts
+        The sheets of a workbook, where several share their columns; else empty.
     """
 
     name: str
@@ -79,6 +84,7 @@ class Source:
     sha256: str = ""
     log: ReadingLog = field(default_factory=ReadingLog, repr=False)
     stacked: int = 0
+    parts: tuple[Source, ...] = ()
 
     def column(self, name: str) -> pl.Series:
         """Fetch one column; an error names the file."""
@@ -108,9 +114,9 @@ def open_source(source: Any, options: ReadOptions | None = None) -> Source:
     paths = isinstance(source, (list, tuple)) and all(isinstance(part, (str, Path)) for part in source)
     opened = open_files(source, options) if paths or isinstance(source, (str, Path)) else _open_frame(source)
     if len(opened.columns) < 2:
-        what = f"only one column, {shown(opened.columns)!r}" if opened.columns else "no columns"
+        columns = f"only one column, {shown(opened.columns)!r}" if opened.columns else "no columns"
         refuse(
-            f"{opened.name} has {what}. Votes need an item, an annotator and a label each, in columns of their own, "
+            f"{opened.name} has {columns}. Votes need an item, an annotator and a label each, in columns of their own, "
             "separated by a comma, semicolon, tab or |."
         )
     if not opened.rows:
@@ -133,9 +139,8 @@ def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> 
 def _frame_of_records(source: list[Any] | Mapping[Any, Any]) -> pl.DataFrame:
     """Return records, columns by name, or {annotator: {item: label}}, as a table."""
     values = list(source.values()) if isinstance(source, Mapping) else source
-    if isinstance(source, Mapping) and values and all(isinstance(value, Mapping) for value in values):
-        source = [{"item": item, "annotator": annotator, "label": label} for annotator, answers in source.items()
-                  for item, label in answers.items()]  # fmt: skip
+    if isinstance(source, Mapping) and (table := _votes_of_map(source, ReadingLog())) is not None:
+        return table
     try:
         return pl.DataFrame(source, strict=False, infer_schema_length=None)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
@@ -241,28 +246,19 @@ def _open_stream(source: str | Path) -> AbstractContextManager[BinaryIO]:
 
 
 def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions | None = None) -> Source:
-    """Open one file, or the Parquet parts that a glob such as `votes/*.parquet` or a list of paths names."""
-    if isinstance(source, (str, Path)) and (
-        (_exists(Path(source)) and Path(source).is_file()) or not glob.has_magic(str(source))
-    ):
+    """Open one file, or the Parquet parts that a list of paths names."""
+    if isinstance(source, (str, Path)):
         return _open_file(Path(source), options)
-    single = isinstance(source, (str, Path))
-    names = glob.glob(str(source)) if single else [str(part) for part in source]  # type: ignore[union-attr]  # noqa: PTH207
-    if not names:
-        what = f"no file matches {str(source)!r}" if single else "the list of files is empty"
-        refuse(f"{what}. Check the path and the folder you are in.")
-    paths = sorted(Path(name) for name in names)
+    paths = sorted(Path(name) for name in source)
+    if not paths:
+        refuse("the list of files is empty. Check the path and the folder you are in.")
     if len(paths) == 1:
         return _open_file(paths[0], options)
-    for path in paths:
-        if not head_of(path).startswith(MAGIC_PARQUET):
-            what = f"{path.name} is not a Parquet file. Only Parquet can be read in several parts; join the others"
-            refuse(f"{what} first.")
     return _open_parquet(paths, f"{_printable(paths[0])} … {_printable(paths[-1])}", digest_of(paths))
 
 
-def _open_file(path: Path, asked: ReadOptions | None) -> Source:
-    options, name = asked or ReadOptions(), _printable(path)
+def _open_file(path: Path, choices: ReadOptions | None) -> Source:
+    options, name, log = choices or ReadOptions(), _printable(path), ReadingLog()
     parquet = head_of(path).startswith(MAGIC_PARQUET)
     raw = b"" if parquet else path.read_bytes()
     data = gunzip(raw, name) if raw.startswith(MAGIC_GZIP) else raw
@@ -271,14 +267,42 @@ def _open_file(path: Path, asked: ReadOptions | None) -> Source:
         refuse(f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet).", UsageError)
     if kind == "parquet":
         return _open_parquet([path] if parquet else io.BytesIO(data), name, digest_of([path]))
-    log = ReadingLog()
+    facts = {"textual": kind in ("excel", "text"), "sha256": hashlib.sha256(raw).hexdigest(), "log": log}
     if kind == "excel":
-        table = read_workbook(data, path, options.sheet, log, choosable=asked is not None)
+        tables = read_workbook(data, path, options.sheet, log, choosable=choices is not None)
+    elif kind == "zip":
+        members = unzip(data, name)
+        tables = {member.stem: _parse(text, member, log, options) for member, text in members.items()}
     else:
-        data = to_utf8(data, name, log, options.encoding)
-        table = read_delimited(data, path, log) if kind == "text" else _read_json(data, kind, name)
-    facts = {"textual": kind in ("excel", "text"), "sha256": hashlib.sha256(raw).hexdigest()}
-    return from_polars(table, name, log=log, **facts)
+        return from_polars(_parse(data, path, log, options), name, **facts)
+    parts = tuple(from_polars(frame, part, textual=kind == "excel") for part, frame in tables.items())
+    return from_polars(next(iter(tables.values())), name, parts=parts if len(parts) > 1 else (), **facts)
+
+
+def _parse(data: bytes, path: Path, log: ReadingLog, options: ReadOptions) -> pl.DataFrame:
+    """Parse a text file: CSV and the like, JSON, or JSON Lines."""
+    name, kind = _printable(path), _kind(path, data)
+    data = to_utf8(data, name, log, options.encoding)
+    return read_delimited(data, path, log) if kind == "text" else _read_json(data, kind, name, log)
+
+
+def unzip(data: bytes, name: str) -> dict[Path, bytes]:
+    """Unpack the tables of a zip file in memory: by path, each with its bytes."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [member for member in archive.infolist() if _is_table(Path(member.filename))]
+            size = sum(member.file_size for member in members)
+            if not members or size > MOST_BYTES or len(members) > MOST_MEMBERS:
+                problem = f"{len(members):,} tables of {size:,} bytes" if members else "no table"
+                refuse(f"{name} is a zip file with {problem} in it. Unpack it, and name the file with the votes.")
+            contents = {Path(member.filename): archive.read(member) for member in members}
+            return {path: content for path, content in contents.items() if content.strip()}
+    except (*ZIP_ERRORS, RuntimeError) as error:
+        refuse(f"{name} is a damaged or locked zip file: {one_line(error)}. Was it copied whole?")
+
+
+def _is_table(path: Path) -> bool:
+    return suffix_of(path) in EXTENSIONS and "__MACOSX" not in path.parts and not path.name.startswith(".")
 
 
 def _printable(path: Path) -> str:
@@ -339,26 +363,30 @@ def suffix_of(path: Path) -> str:
 def _kind(path: Path, data: bytes) -> str:
     """Return what a file holds: excel, parquet, text, json or lines."""
     suffix, marked = suffix_of(path), marked_encoding(data)
-    said = EXTENSIONS.get(suffix, "")
+    promised = EXTENSIONS.get(suffix, "")
     start = b"" if marked else data.removeprefix(UTF8_BOM).lstrip()[:1]
     problem = ""
     if data.startswith(MAGIC_ZIP):
         if is_workbook(data):
             return "excel"
-        problem = "is a zip file or a damaged Excel workbook. Unpack it, or save the sheet with the votes anew"
+        if suffix not in ("xlsx", "xlsm"):
+            return "zip"
+        problem = "is a damaged Excel workbook. Save it anew"
     elif data.startswith(MAGIC_OLE):
         problem = "is a workbook of an Excel before 2007. Save it as .xlsx or as CSV (UTF-8)"
+    elif data[257:262] == b"ustar":
+        problem = "is an archive of files (tar). Unpack it, and name the file with the votes"
     elif data.startswith(MAGIC_PARQUET):
         return "parquet"
     elif not start and not marked:
         problem = "holds nothing but blank space. Was it written to the end?"
-    elif said == "parquet":
+    elif promised == "parquet":
         problem = "is not a Parquet file, whatever its name says: it does not start with PAR1"
     elif suffix == "xlsx" and b"\0" in data[:4096] and not marked:
         problem = "is not an Excel workbook, whatever its name says: it does not start with PK. Save it anew"
     if problem:
         refuse(f"{_printable(path)} {problem}{'' if problem.endswith('?') else '.'}")
-    return said if said == "text" else {b"[": "json", b"{": "lines"}.get(start, said or "text")
+    return promised if promised == "text" else {b"[": "json", b"{": "lines"}.get(start, promised or "text")
 
 
 def _open_parquet(source: Any, name: str, sha256: str) -> Source:
@@ -414,18 +442,36 @@ def json_lines(data: bytes, name: str) -> list[Any]:
     return [json_value(line, name, number) for number, line in lines_of if line.strip()]
 
 
-def _read_json(data: bytes, kind: str, name: str) -> pl.DataFrame:
+def _read_json(data: bytes, kind: str, name: str, log: ReadingLog) -> pl.DataFrame:
+    if kind == "lines" and (table := _json_map(data, log)) is not None:
+        return table
     records = json_array(data, name) if kind == "json" else json_lines(data, name)
-    columns: dict[str, list[Any]] = {}
-    for at, record in enumerate(records):
+    for at, record in enumerate(records, 1):
         if not isinstance(record, dict):
-            refuse(
-                f"record {at + 1:,} of {name} is no record but {json.dumps(record)[:40]}. Write {{…}} for each vote."
-            )
-        for key, value in record.items():
-            cells = columns.setdefault(key, [])
-            cells.extend([None] * (at - len(cells)))
-            cells.append(value)
-    for cells in columns.values():
-        cells.extend([None] * (len(records) - len(cells)))
-    return pl.DataFrame([series_of(key, cells) for key, cells in columns.items()])
+            problem = f"record {at:,} of {name} is no record but {json.dumps(record)[:40]}"
+            refuse(f"{problem}. Write {{…}} for each vote.")
+    keys = dict.fromkeys(key for record in records for key in record)
+    return pl.DataFrame([series_of(key, [record.get(key) for record in records]) for key in keys])
+
+
+def _json_map(data: bytes, log: ReadingLog) -> pl.DataFrame | None:
+    try:
+        return _votes_of_map(parse_json(data), log)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _votes_of_map(outer: Any, log: ReadingLog) -> pl.DataFrame | None:
+    """Read labels by annotator and item, `{"ann": {"t1": "yes"}}`, or by item and annotator; None for anything else."""
+    if (
+        not isinstance(outer, Mapping)
+        or len(outer) < 2
+        or not all(isinstance(part, Mapping) for part in outer.values())
+    ):
+        return None
+    votes = [(key, name, label) for key, inner in outer.items() for name, label in inner.items()]
+    # There are fewer people than items.
+    by_annotator = len(outer) <= len({name for _, name, _ in votes})
+    roles = ("annotator", "item", "label") if by_annotator else ("item", "annotator", "label")
+    log.note(f"labels by {roles[0]}, then by {roles[1]} (guessed: there are fewer annotators than items).")
+    return pl.DataFrame([series_of(role, [vote[at] for vote in votes]) for at, role in enumerate(roles)])

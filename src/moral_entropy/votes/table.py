@@ -306,6 +306,8 @@ class Reading:
         Rows (or votes) left out, by reason.
     notes
         Notes for the user, one sentence each.
+    not_read
+        Columns, and sheets, that were not read.
     """
 
     source: str = ""
@@ -315,6 +317,7 @@ class Reading:
     rows: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    not_read: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,17 +372,17 @@ class Votes:
 
     def __repr__(self) -> str:
         """Say in one line what there is."""
-        asked = ", ".join(self.questions)
+        names = ", ".join(self.questions)
         return (
-            f"Votes({self.n_votes:,} votes by {len(self.annotators):,} annotators on {self.n_items:,} items; {asked})"
+            f"Votes({self.n_votes:,} votes by {len(self.annotators):,} annotators on {self.n_items:,} items; {names})"
         )
 
     def ballot(self, question: str) -> Ballot:
         """Return the votes on one question."""
-        found = [ballot for ballot in self.ballots if ballot.question == question]
-        if len(found) != 1:
-            refuse(f"{len(found)} ballots are called {question!r}. Questions: {', '.join(self.questions)}.")
-        return found[0]
+        ballots = [ballot for ballot in self.ballots if ballot.question == question]
+        if len(ballots) != 1:
+            refuse(f"{len(ballots)} ballots are called {question!r}. Questions: {', '.join(self.questions)}.")
+        return ballots[0]
 
     def split(self, part_i: Ints, names: tuple[str, ...]) -> Votes:
         """Cut every ballot in parts that are fitted on their own.
@@ -420,10 +423,13 @@ class ReadingLog:
         One sentence each.
     dropped
         Number of rows or votes left out, by reason.
+    unread
+        Parts of the file that were not read, such as sheets.
     """
 
     notes: list[str] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
 
     def drop(self, reason: str, n: int) -> None:
         """Add to the count of what was left out for a reason."""
@@ -435,12 +441,13 @@ class ReadingLog:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def add(self, other: ReadingLog) -> None:
+    def add(self, log: ReadingLog) -> None:
         """Add what another log holds."""
-        for reason, n in other.dropped.items():
+        for reason, n in log.dropped.items():
             self.drop(reason, n)
-        for sentence in other.notes:
+        for sentence in log.notes:
             self.note(sentence)
+        self.unread += log.unread
 
 
 def refuse(problem: str, error: type[MoralEntropyError] = VotesError) -> NoReturn:
@@ -458,14 +465,14 @@ LONGEST = 70
 """Names are cut off here in messages."""
 
 
-def shown(names: Sequence[str], most: int = 12) -> str:
+def shown(names: Sequence[str], limit: int = 12) -> str:
     """Join the first dozen of some names with commas, each on one line and not longer than a line.
 
     Examples
     --------
-    >>> shown(["a", "b", "c"], most=2)
+    >>> shown(["a", "b", "c"], limit=2)
     'a, b, … (3 in all)'
     """
-    plain = [" ".join(str(name).split()) for name in names[:most]]
+    plain = [" ".join(str(name).split()) for name in names[:limit]]
     listed = ", ".join(name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in plain)
-    return listed if len(names) <= most else f"{listed}, … ({len(names):,} in all)"
+    return listed if len(names) <= limit else f"{listed}, … ({len(names):,} in all)"

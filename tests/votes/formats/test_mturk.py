@@ -72,10 +72,10 @@ def test_several_answers_in_a_cell_and_several_questions(write, spelt):
         row("H2", "W1", Answer__moral="harm", Answer__kind__label="post", Answer__sure__on=""),
     )
     votes = read_votes(write(export, "batch.csv"))
-    assert votes.questions == ("kind", "moral: care", "moral: harm", "sure.on")
+    assert votes.questions == ("kind", "moral: care", "moral: harm", "sure")
     assert spelt(votes, "moral: harm") == [("H1", "W1", "1"), ("H1", "W2", "0"), ("H2", "W1", "1")]
     assert spelt(votes, "kind") == [("H1", "W1", "tweet"), ("H1", "W2", "post"), ("H2", "W1", "post")]
-    assert spelt(votes, "sure.on") == [("H1", "W1", "true"), ("H1", "W2", "false")]
+    assert spelt(votes, "sure") == [("H1", "W1", "true"), ("H1", "W2", "false")]
 
 
 def test_answers_as_json(write, spelt):

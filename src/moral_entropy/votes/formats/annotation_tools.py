@@ -1,4 +1,4 @@
-"""Exports of annotation tools → long tables of votes: Label Studio, Argilla, Prodigy, MTurk, doccano, Potato, LeWiDi.
+"""Exports of annotation tools → long tables of votes: Label Studio, Argilla, Prodigy, MTurk, LeWiDi.
 
 For every tool there is a `detect_…`, which looks at names and keys only, and a `read_…`. What is no vote (skipped,
 rejected, drafts, spans, free text) is left out and counted.
@@ -7,24 +7,20 @@ rejected, drafts, spans, free text) is left out and counted.
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from moral_entropy.votes.delimited import checked_utf8
 from moral_entropy.votes.formats.exported_votes import ITEM_KEY, QUESTION_KEY, ExportedVotes
 from moral_entropy.votes.formats.records import (
-    ZIP_ERRORS,
     Record,
     dicts,
     first_of,
     listed,
     mapping,
     paired,
-    parse_records,
     peek,
     read_json,
     read_records,
@@ -32,14 +28,11 @@ from moral_entropy.votes.formats.records import (
     scalars,
     text_of,
 )
-from moral_entropy.votes.source import MOST_BYTES, json_value, parse_json
+from moral_entropy.votes.source import json_value, parse_json
 from moral_entropy.votes.table import ReadingLog, refuse
 
 Response = tuple[str, Any, Any, Any]
 """Question, user, value and status."""
-
-Answers = Iterable[tuple[str, str, Any]]
-"""Schema, label, value."""
 
 
 # --- Label Studio: a JSON list of tasks; `completed_by` is the annotator, a control tag the question --------------
@@ -204,9 +197,8 @@ def _prodigy_answers(task: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]
 
 # --- MTurk: the results of a batch, one row per assignment; what follows `Answer.` is a question ------------------
 
-ANSWER, INPUT = "Answer.", "Input."
+ANSWER = "Answer."
 TICKED = {"true": True, "on": True, "false": False, "off": False}
-CLASSIFIER = ("label", "labels")
 
 
 def detect_mturk(path: Path) -> bool:
@@ -216,246 +208,58 @@ def detect_mturk(path: Path) -> bool:
 
 
 def read_mturk(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read assignments that were not rejected."""
-    rows = read_rows(path, log)
+    """Read assignments that were not rejected; boxes of a question, and answers in JSON, are one answer."""
     votes = ExportedVotes(path.name, "MTurk", log)
-    boxes = tick_boxes(rows)
-    for row in rows:
-        inputs = {name: cell for name, cell in row.items() if name.startswith(INPUT)}
-        text = text_of({name.removeprefix(INPUT): cell for name, cell in inputs.items()})
+    for row in read_rows(path, log):
+        inputs = {name: cell for name, cell in row.items() if name.startswith("Input.")}
+        text = text_of({name.removeprefix("Input."): cell for name, cell in inputs.items()})
         votes.add_item(row.get("HITId"), inputs | {"text": text})
         if str(row.get("AssignmentStatus") or "").casefold() == "rejected":
             log.drop("rejected assignment", 1)
             continue
-        for question, label in _mturk_answers(row, boxes):
-            votes.add_vote(row.get("HITId"), row.get("WorkerId"), question, label)
+        answers = {name.removeprefix(ANSWER): cell for name, cell in row.items() if name.startswith(ANSWER)}
+        for form in dicts(_parsed(answers.pop("taskAnswers", None))):
+            for question, answer in form.items():
+                # A classifier's answer is {label: …}; boxes are {option: ticked, …}.
+                options = answer if isinstance(answer, dict) else {"": answer}
+                answers |= {f"{question}.{name}".removesuffix("."): value for name, value in options.items()}
+        for question, label in _joined_boxes(answers).items():
+            if label not in (None, ""):
+                votes.add_vote(row.get("HITId"), row.get("WorkerId"), question, label)
     return votes.to_table("Take a batch with assignments that were not rejected, and Answer. columns.", free_text=True)
 
 
-def tick_boxes(rows: Sequence[Record]) -> dict[str, list[str]]:
-    """Find the questions whose options have columns of their own, with those options.
+def _joined_boxes(answers: dict[str, Any]) -> dict[str, Any]:
+    """Return answers by question: boxes `tone.sad`, `tone.glad` as a list of those ticked, `a|b` as a list too.
 
     Examples
     --------
-    >>> tick_boxes([{"Answer.tone.sad": "true", "Answer.tone.glad": "false", "Answer.sure.on": "true"}])
-    {'tone': ['sad', 'glad']}
+    >>> _joined_boxes({"tone.sad": "true", "tone.glad": "false", "kind.label": "post", "moral": "care|harm"})
+    {'kind': 'post', 'moral': ['care', 'harm'], 'tone': ['sad']}
     """
-    options: dict[str, list[str]] = {}
-    for name in rows[0] if rows else ():
-        question, dot, option = name.removeprefix(ANSWER).rpartition(".")
-        cells = {str(row[name]).strip().casefold() for row in rows if row[name] is not None} - {""}
-        if name.startswith(ANSWER) and dot and cells <= TICKED.keys():
-            options.setdefault(question, []).append(option)
-    return {question: names for question, names in options.items() if len(names) > 1}
-
-
-def _mturk_answers(row: Record, boxes: dict[str, list[str]]) -> Iterator[tuple[str, Any]]:
+    plain: dict[str, Any] = {}
+    boxes: dict[str, dict[str, bool]] = {}
+    for name, cell in answers.items():
+        question, dot, option = name.rpartition(".")
+        if dot and str(cell).casefold() in TICKED:
+            boxes.setdefault(question, {})[option] = TICKED[str(cell).casefold()]
+        elif isinstance(labels := _parsed(cell), list):
+            plain[name] = labels
+        else:
+            name = question if option in ("label", "labels") and dot else name
+            plain[name] = [part.strip() for part in cell.split("|")] if isinstance(cell, str) and "|" in cell else cell
     for question, options in boxes.items():
-        cells = {option: row.get(f"{ANSWER}{question}.{option}") for option in options}
-        if any(cell not in (None, "") for cell in cells.values()):
-            yield question, [option for option, cell in cells.items() if TICKED.get(str(cell).casefold())]
-    for name, value in row.items():
-        cell = str(value or "").strip()
-        question, _, option = name.removeprefix(ANSWER).rpartition(".")
-        if not name.startswith(ANSWER) or not cell:
-            continue
-        if name == "Answer.taskAnswers":
-            yield from _json_answers(_parsed(cell))
-        elif question not in boxes:
-            labels = _parsed(cell) if cell.startswith("[") else None
-            several = labels if isinstance(labels, list) else [part.strip() for part in cell.split("|")]
-            label = several if isinstance(labels, list) or "|" in cell else cell
-            yield question if option in CLASSIFIER and question else name.removeprefix(ANSWER), label
+        # A lone box is a yes/no question; of several, those ticked are the answer.
+        ticked = [option for option, is_ticked in options.items() if is_ticked]
+        plain[question] = ticked if len(options) > 1 else bool(ticked)
+    return plain
 
 
-def _json_answers(forms: Any) -> Iterator[tuple[str, Any]]:
-    for question, answer in (pair for form in dicts(forms) for pair in form.items()):
-        if not isinstance(answer, dict):
-            yield question, answer
-        elif labels := [answer[name] for name in CLASSIFIER if name in answer]:
-            yield question, labels[0]
-        elif all(isinstance(ticked, bool) for ticked in answer.values()):
-            options = [option for option, ticked in answer.items() if ticked]
-            # A lone box is a yes/no question; of several, those ticked are the answer.
-            yield question, options if len(answer) > 1 else bool(options)
-
-
-def _parsed(cell: str) -> Any:
+def _parsed(cell: Any) -> Any:
     try:
-        return parse_json(cell.encode(errors="replace"))
+        return parse_json(str(cell or "").encode(errors="replace"))
     except (ValueError, RecursionError):
         return None
-
-
-# --- Doccano: a zip with one `<user>.jsonl` for each annotator, read in memory and never unpacked -----------------
-
-DOCCANO_KEYS = frozenset({"id", "text", "data", "filename", "label", "labels", "cats", "entities", "Comments", "meta"})
-LABELS = ("label", "labels", "cats")
-SHARED = "all"
-"""Name that doccano gives to the annotations of everybody together."""
-
-MOST_MEMBERS = 10_000
-
-
-def detect_doccano(path: Path) -> bool:
-    """Return whether a file is a doccano export, with annotators or without."""
-    head = peek(path)
-    if head.kind == "zip":
-        # An Excel workbook is a zip too.
-        return "[Content_Types].xml" not in head.names and (bool(head.names) or path.suffix.lower() == ".zip")
-    keys = {key[0] for key in head.keys if len(key) == 1}
-    lists = any((name,) in head.lists for name in LABELS)
-    return head.kind == "json" and lists and {"id"} < keys <= DOCCANO_KEYS and bool(keys & {"text", "data", "filename"})
-
-
-def read_doccano(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the labels of every user; a project with shared annotation does not say who annotated, and is refused."""
-    if (kind := peek(path).kind) != "zip":
-        no_zip = f"{path.name} is not a zip file, as doccano's exports with annotators are."
-        refuse(_shared(path.name) if kind == "json" else no_zip)
-    votes = ExportedVotes(path.name, "doccano", log)
-    for user, record in _doccano_records(path):
-        facts = scalars(record, without=DOCCANO_KEYS) | scalars(mapping(record.get("meta")))
-        # Our own tasks say which item and question they are about.
-        item, question = facts.pop(ITEM_KEY, None), facts.pop(QUESTION_KEY, "label")
-        item = first_of(record, "id", "text", "data", "filename") if item is None else item
-        votes.add_item(item, facts | {"text": first_of(record, "text", "data")})
-        labels = first_of(record, *LABELS) or []
-        labels = labels if isinstance(labels, list) else [labels]
-        if any(isinstance(label, (list, dict)) for label in labels):
-            refuse(
-                f"example {record.get('id')!r} of {user} in {path.name} marks parts of the text. Votes are on whole "
-                "items: export a classification project."
-            )
-        if labels:
-            votes.add_vote(item, user, question, labels)
-        else:
-            log.drop("example the user did not label", 1)
-    return votes.to_table("Nobody labelled an example.")
-
-
-def _doccano_records(path: Path) -> Iterator[tuple[str, Record]]:
-    """Iterate over the users and their records, user by user."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for user, member in _users(archive, path.name).items():
-                where = f"{member.filename} in {path.name}"
-                # Reads no further than the size that `_users` has seen, whatever was packed.
-                for record in parse_records(checked_utf8(archive.read(member), where), where):
-                    yield user, record
-    except ZIP_ERRORS as error:
-        refuse(f"{path.name} is a damaged zip file: {error}. Was it downloaded whole?")
-
-
-def _users(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
-    """Find each user's file, and refuse a zip that is not what doccano writes."""
-    users: dict[str, zipfile.ZipInfo] = {}
-    for member in archive.infolist()[: MOST_MEMBERS + 1]:
-        where = PurePosixPath(member.filename)
-        if where.suffix.lower() not in (".jsonl", ".json") or where.parts[0] == "__MACOSX" or where.name[0] == ".":
-            continue
-        if ".." in where.parts or where.is_absolute() or "\\" in member.filename or where.stem in users:
-            refuse(f"{name} holds {member.filename!r}, which doccano would not write. Export it anew.")
-        users[where.stem] = member
-    size = sum(member.file_size for member in users.values())
-    locked = [member.filename for member in users.values() if member.flag_bits & 1]
-    if set(users) == {SHARED}:
-        refuse(_shared(name))
-    if not users:
-        refuse(f"{name} holds no <user>.jsonl, so there are no annotators in it. Export from doccano as JSONL.")
-    if len(users) > MOST_MEMBERS or size > MOST_BYTES:
-        refuse(f"{name} unpacks to {size:,} bytes in {len(users):,} files, more than an export has. Check the file.")
-    if locked:
-        refuse(f"{len(locked)} files in {name} are locked with a password. First: {locked[0]!r}. Unlock them first.")
-    return users
-
-
-def _shared(name: str) -> str:
-    return (
-        f"{name} looks like doccano's export of a project with shared annotation: it says what was labelled, not by "
-        "whom, so there are no votes in it. Export a project without shared annotation (a zip with a file for each "
-        'user), or, if it is something else, read it as a table with format="long" (CLI: --format long).'
-    )
-
-
-# --- Potato: a folder per user with its lines or its state, or one table with columns `schema:::label` ------------
-
-LINES, STATE = "annotated_instances.jsonl", "user_state.json"
-IN_STATE = "instance_id_to_label_to_value"
-COLUMN = ":::"
-NO_CLASS = frozenset({"text_box", "textbox", "slider", "number", "text"})
-NOT_CHOSEN = (None, "", False, 0, "0", "false", "False")
-
-
-def detect_potato(path: Path) -> bool:
-    """Return whether a folder or file is Potato's output."""
-    head = peek(path)
-    if head.kind == "folder":
-        return bool(potato_files(path))
-    if head.kind == "json":
-        return head.has(IN_STATE) or (head.has("label_annotations") and head.has("displayed_text"))
-    return any(COLUMN in name for name in head.names)
-
-
-def read_potato(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of the folder of all users' folders, of one user's file, or of a table."""
-    votes = ExportedVotes(path.name, "Potato", log)
-    for file in potato_files(path) if path.is_dir() else [path]:
-        for user, item, text, answers in _instances(file, log):
-            votes.add_item(item, {"text": text})
-            choices: dict[str, list[str]] = {}
-            for schema, label, value in answers:
-                if value not in NOT_CHOSEN and label in NO_CLASS:
-                    log.drop("free text or slider", 1)
-                elif value not in NOT_CHOSEN:
-                    # The one key of a drop-down list; the label is its value.
-                    choices.setdefault(schema, []).append(str(value) if label == "select-one" else label)
-            for schema, labels in choices.items():
-                votes.add_vote(item, user, schema, labels)
-    return votes.to_table("Name the folder that holds a folder for each user, or a table with schema:::label columns.")
-
-
-def potato_files(folder: Path) -> list[Path]:
-    """Find one file for each user, one or two folders down; the state where it holds answers, else the lines."""
-    file_of: dict[Path, Path] = {}
-    for name in (LINES, STATE):
-        for path in sorted([*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}")]):
-            if path.is_file() and (name == LINES or path.parent not in file_of or peek(path).has(IN_STATE)):
-                file_of[path.parent] = path
-    return [file_of[user] for user in sorted(file_of)]
-
-
-def _instances(path: Path, log: ReadingLog) -> Iterator[tuple[Any, Any, Any, Answers]]:
-    """Iterate over user, item, text and answers of everything annotated in a file."""
-    if peek(path).kind == "text":
-        rows = read_rows(path, log)
-        columns = [(name, *name.split(COLUMN, 1)) for name in rows[0] if COLUMN in name]
-        if not columns:
-            refuse(f"{path.name} has no column named schema:::label, as Potato's tables have.")
-        for row in rows:
-            answers = [(schema, label, row[name]) for name, schema, label in columns if schema != "span_annotation"]
-            user = first_of(row, "user", "user_id", "annotator")
-            yield user, first_of(row, "instance_id", "id"), row.get("displayed_text"), answers
-    elif peek(path).has(IN_STATE):
-        state = mapping(read_json(path))
-        user = first_of(state, "user_id") or path.parent.name
-        for item, schemas in mapping(state.get(IN_STATE)).items():
-            # Answers are pairs of a record, with schema and name, and a value; or by schema.
-            pairs = [pair for pair in listed(schemas) if isinstance(pair, list) and len(pair) == 2]
-            labels = [(label, value) for label, value in pairs if isinstance(label, dict)]
-            spelt = [(str(label.get("schema")), str(label.get("name")), value) for label, value in labels]
-            yield user, item, None, spelt or _of_schemas(schemas)
-    else:
-        for record in read_records(path):
-            user = first_of(record, "user_id", "user") or path.parent.name
-            answers = _of_schemas(record.get("label_annotations"))
-            yield user, first_of(record, "id", "instance_id"), record.get("displayed_text"), answers
-
-
-def _of_schemas(schemas: Any) -> list[tuple[str, str, Any]]:
-    """List answers that are laid out by schema, then by label."""
-    by_schema = mapping(schemas).items()
-    return [(schema, label, value) for schema, labels in by_schema for label, value in mapping(labels).items()]
 
 
 # --- LeWiDi: one JSON object with one key per item; and our own exports, with one row per question and item -------
@@ -533,10 +337,9 @@ def _annotations(entry: Record, item: str, name: str) -> Iterable[tuple[Any, Any
     """Pair annotators and labels: side by side, separated by commas, or (third edition) labels by annotator."""
     annotations = entry.get("annotations")
     if isinstance(annotations, dict):
+        answers = [(annotator, label) for annotator, label in annotations.items() if label not in (None, "")]
         # Labels such as `neutral,contradiction` are several.
-        split = {who: [part.strip() for part in str(label).split(",")] for who, label in annotations.items()}
-        answers = [(who, label) for who, label in annotations.items() if label not in (None, "")]
-        return [(who, split[who] if isinstance(label, str) and "," in label else label) for who, label in answers]
+        return [(annotator, label.split(",") if "," in str(label) else label) for annotator, label in answers]
     labels, annotators = _cells(annotations), _cells(entry.get("annotators"))
     return paired(labels, annotators if labels else [], item, name, "correct it, or take the item out")
 

@@ -41,9 +41,9 @@ class Format(NamedTuple):
     data_files: Callable[[Path], list[Path]] = lambda path: [path]
 
 
-def _pair(module: Any, tool: str, *further: Any) -> Format:
+def _pair(module: Any, tool: str) -> Format:
     name = tool.replace("-", "_")
-    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"), *further)
+    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"))
 
 
 FORMATS: dict[str, Format] = {
@@ -54,9 +54,7 @@ FORMATS: dict[str, Format] = {
     "deepeval": Format(eval_frameworks.detect_deepeval, eval_frameworks.deepeval_to_table),
     "lm-eval": Format(eval_frameworks.detect_lm_eval, eval_frameworks.lm_eval_to_table, eval_frameworks.lm_eval_files),
     "mlflow": Format(eval_frameworks.detect_mlflow, eval_frameworks.mlflow_to_table),
-    **{tool: _pair(annotation_tools, tool) for tool in ("label-studio", "argilla", "prodigy", "doccano")},
-    "potato": _pair(annotation_tools, "potato", annotation_tools.potato_files),
-    **{tool: _pair(annotation_tools, tool) for tool in ("mturk", "lewidi")},
+    **{tool: _pair(annotation_tools, tool) for tool in ("label-studio", "argilla", "prodigy", "mturk", "lewidi")},
     **{corpus: _pair(moral_corpora, corpus) for corpus in ("mftc", "mfrc", "emfd")},
     "judges": Format(judge_records.detect, judge_records.to_table),
     "hf-datasets": Format(hf_datasets.detect, hf_datasets.to_table, hf_datasets.data_files),

@@ -17,12 +17,10 @@ import polars as pl
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.exported_votes import NO_VERDICT, ExportedVotes, verdict_in
 from moral_entropy.votes.formats.records import (
-    Peek,
     Record,
     first_of,
     mapping,
     peek,
-    read_json,
     read_records,
     scalars,
     text_of,
@@ -44,30 +42,13 @@ def detect(path: Path) -> bool:
     def has(names: Iterable[str]) -> bool:
         return any(head.has(name) for name in names)
 
-    if _by_judge(head):
-        return True
     panel = any(len(key) > 1 and key[0] in PANELS and (key[0],) not in head.lists for key in head.keys)
     return head.kind == "json" and has(IDS) and (panel or (has(JUDGE) and has(SAID) and not has(LABELS)))
-
-
-def _by_judge(head: Peek) -> bool:
-    """Return whether a file is one object of judges with labels by item: two levels of keys, the second shared."""
-    items: dict[str, set[str]] = {}
-    for judge, *inside in head.keys:
-        items.setdefault(judge, set()).update(inside[:1])
-    if head.lists or len(items) < 2 or any(len(key) > 2 for key in head.keys) or not all(items.values()):
-        return False
-    return 2 * max(map(len, items.values())) > len(set.union(*items.values()))
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file."""
     votes = ExportedVotes(path.name, "judges' records", log)
-    if _by_judge(peek(path)):
-        for judge, labels in mapping(read_json(path)).items():
-            for item, label in mapping(labels).items():
-                votes.add_vote(item, judge, QUESTION, label, missing=NO_VERDICT)
-        return votes.to_table("A vote is a label by judge and item.")
     for at, record in enumerate(read_records(path), 1):
         item = first_of(record, *IDS)
         if item is None or isinstance(item, (dict, list)):
@@ -76,16 +57,16 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(record, without={*IDS, *PANELS, *JUDGE, *SAID, "criterion"})
         facts = scalars(mapping(record.get("metadata"))) | about
         votes.add_item(item, facts | {"text": text_of(facts)})
-        for judge, question, text in _verdicts(record):
-            verdict = verdict_in(text) if isinstance(text, (str, dict)) else text
+        for judge, question, answer in _verdicts(record):
+            verdict = verdict_in(answer) if isinstance(answer, (str, dict)) else answer
             # A short text without any pattern is the label itself.
-            if verdict is None and isinstance(text, str) and len(text.split()) == 1:
-                verdict = text
+            if verdict is None and isinstance(answer, str) and len(answer.split()) == 1:
+                verdict = answer
             votes.add_vote(item, judge, question, verdict, missing=NO_VERDICT)
     return votes.to_table("A verdict is a label, or in a text [[A]], Score: 4, or yes or no.")
 
 
 def _verdicts(record: Record) -> list[tuple[Any, str, Any]]:
     if panel := next((name for name in PANELS if isinstance(record.get(name), dict)), None):
-        return [(judge, QUESTION, text) for judge, text in record[panel].items()]
+        return [(judge, QUESTION, answer) for judge, answer in record[panel].items()]
     return [(first_of(record, *JUDGE), str(record.get("criterion") or QUESTION), first_of(record, *SAID))]

@@ -52,8 +52,8 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
         metadata = scalars(mapping(row.get("metadata")))
         about = scalars(metadata, without=JUDGE)
         votes.add_item(item, about | {"text": text_of(about)})
-        question, *names = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
-        votes.add_vote(item, names[0] if names else _judge(row, metadata), question, _value(row), missing=NO_VERDICT)
+        question, *judges = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
+        votes.add_vote(item, judges[0] if judges else _judge(row, metadata), question, _value(row), missing=NO_VERDICT)
     return votes.to_table("Export scores of traces or observations.")
 
 

@@ -40,13 +40,13 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     "mftc": {
         "care": "care", "harm": "care", "fairness": "fairness", "cheating": "fairness", "loyalty": "loyalty",
         "betrayal": "loyalty", "authority": "authority", "subversion": "authority", "purity": "sanctity",
-        "degradation": "sanctity", "non-moral": NONE, "nm": NONE, "nh": NONE,
+        "degradation": "sanctity", "non-moral": NONE, "nm": NONE, "nh": NONE
     },
     "mfrc": {
         "care": "care", "proportionality": "fairness", "equality": "fairness", "loyalty": "loyalty",
-        "authority": "authority", "purity": "sanctity", "thin morality": NONE, "non-moral": NONE,
+        "authority": "authority", "purity": "sanctity", "thin morality": NONE, "non-moral": NONE
     },
-    "emfd": {**{name: name for name in FOUNDATIONS}, "purity": "sanctity"},
+    "emfd": {**{name: name for name in FOUNDATIONS}, "purity": "sanctity"}
 }  # fmt: skip
 """The foundation, or "none", of every published label in lower case."""
 

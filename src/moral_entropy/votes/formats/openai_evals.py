@@ -22,7 +22,7 @@ ENDINGS = (".jsonl", ".json")
 
 def detect(path: Path) -> bool:
     """Return whether a file is a log of OpenAI evals, or a folder has some."""
-    return bool(logs_in(path, ENDINGS, _is_log, most=20))
+    return bool(logs_in(path, ENDINGS, _is_log, limit=20))
 
 
 def _is_log(path: Path) -> bool:
