@@ -52,7 +52,10 @@ def test_compare_by_prints_one_column(folder, capsys):
             ["export", "run", "--to", "csv", "-o", "out.csv", "--group", "age"],
             "no soft labels by 'age'. It has gender.",
         ),
-        (["export", "run", "--to", "prodigy", "-o", "out.csv", "--group", "gender"], "one of hf, csv, jsonl, lewidi."),
+        (
+            ["export", "run", "--to", "prodigy", "-o", "out.jsonl", "--group", "gender"],
+            "for which prodigy has no place. Export to csv or hf.",
+        ),
         (["audit", "votes.csv", "-o", "new", "--annotator-group", "item"], "--annotator-group names 'item'"),
         (["audit", "votes.csv", "-o", "new", "--annotator-group", "nope"], "no column 'nope'"),
         (
@@ -95,7 +98,7 @@ def women(file, to):
 )
 def test_export_adds_soft_labels_per_group_and_the_votes_come_back(folder, tmp_path, to, out, data):
     run = read_run(folder / "run")
-    assert main(["export", str(run.path), "--to", to, "-o", str(tmp_path / out), "--group", "gender"]) == 0
+    assert main(["export", str(run.path), "--to", to, "-o", str(tmp_path / out), "--group", "gender", "--names"]) == 0
     known = run.table("group_items").filter(group="women")
     assert women(tmp_path / data, to) == pytest.approx(dict(known.select("item", "p").iter_rows()))
     again = read_votes(tmp_path / data)

@@ -52,13 +52,13 @@ def test_shares_are_read_in_the_order_of_the_groups():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([("gender", "f", 1)], "gender has the groups f, m, and the shares are of f"),
+        ([("gender", "f", 1)], "gender has groups f, m, and the shares are of f"),
         (
             [("gender", "f", 1), ("gender", "m", 1), ("gender", "x", 1)],
             "the shares are of f, m, x.*join one without annotators",
         ),
         ([("gender", "f", -1), ("gender", "m", 1)], "not every share is a number.*First: gender 'f'"),
-        ([("age", "f", 1)], "has the column 'age', and annotators are grouped by gender"),
+        ([("age", "f", 1)], r"age has no groups \(annotators are grouped by gender\)"),
         ([("gender", "f", 0), ("gender", "m", 0)], "all 0"),
         ([("gender", "f", 1), ("gender", "f", 1)], "the shares are of f, f"),
     ],

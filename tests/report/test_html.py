@@ -15,6 +15,7 @@ from moral_entropy.cli.main import main
 from moral_entropy.report import html
 from moral_entropy.report.html import render, write_report
 from moral_entropy.report.page import page_data
+from moral_entropy.report.paper import methods
 from moral_entropy.runs.run import read_run
 from moral_entropy.verdict.summary import summarise
 
@@ -151,3 +152,25 @@ def test_of_very_many_annotators_the_busiest_are_in_the_page(tmp_path, monkeypat
     run = me.audit(frame, draws=0)
     texts, columns = page_data(run)
     assert len(rows_of(columns["people"])) == 50 and texts["people_note"].startswith("50 of ")
+
+
+THIN = {
+    "one item of twenty voters": [(0, voter, voter % 2) for voter in range(20)],
+    "a vote per item and annotator": [(item, item, item % 2) for item in range(10)],
+    "nearly all say yes": [(item, voter, 1) for item in range(10) for voter in range(3)] + [(0, 9, 0)],
+    "ratings by two": [(item, voter, 1 + (3 * item + voter) % 5) for item in range(12) for voter in range(2)],
+}
+
+
+@pytest.mark.parametrize("model", ["mixed", "paper"])
+@pytest.mark.parametrize("kind", THIN)
+@pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+def test_thin_votes_make_a_page_without_a_library_warning_or_a_missing_figure(kind, model):
+    frame = pl.DataFrame(THIN[kind], schema=["item", "annotator", "label"], orient="row").with_columns(
+        team=pl.col("annotator") % 2
+    )
+    run = me.audit(frame, draws=20, model=model, annotator_group=("team",))
+    page, paragraph = render(run), methods(run)
+    text = re.sub(r"<[^>]*>", " ", page[: page.index('id="data"')])
+    for words in (text, paragraph):
+        assert not re.search(r"\bnan\b|\bNone\b|\binf\b", words)

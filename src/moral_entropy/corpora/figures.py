@@ -83,10 +83,10 @@ def rule_figures(audits: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         _placed(audit.filter(pl.col("rule").is_in(RULES)).rename({"question": "foundation"}), corpus=name)
         for name, audit in audits.items()
     ]).drop_nulls("value").unique(PLACE, maintain_order=True)  # fmt: skip
-    at, several = ["rule", "reference", "metric"], [ALL, MEAN]
-    cells = graded.filter(pl.col("domain") != ALL, ~pl.col("foundation").is_in(several))
+    at, pools = ["rule", "reference", "metric"], [ALL, MEAN]
+    cells = graded.filter(pl.col("domain") != ALL, ~pl.col("foundation").is_in(pools))
     rates = pl.col("metric").is_in([*RATES, *(f"expected_{rate}" for rate in RATES)])
-    # A rate's n is its denominator, so that rates of several corpora can be pooled.
+    # A rate's n is its denominator, so that rates of pools corpora can be pooled.
     pooled = graded.filter(rates, pl.col("domain") == ALL, pl.col("foundation") != MEAN)
     pooled = pooled.group_by("foundation", *at, maintain_order=True).agg(
         (pl.col("value") * pl.col("n")).sum() / pl.col("n").sum(), pl.col("n").sum()
@@ -108,10 +108,10 @@ def _counted(rules: pl.DataFrame) -> pl.DataFrame:
     """Count what the paper counts: domains where the any rule's fpr exceeds its fnr, and equal fnr of strict rules."""
     graded = rules.filter(~pl.col("domain").is_in([ALL, MEAN]), reference="consensus")
     frames = [SCHEMA.to_frame()]
-    for (corpus,), own in graded.group_by("corpus", maintain_order=True):
-        rates = own.filter(foundation=MEAN, rule="any").select("domain", "metric", "value")
+    for (corpus,), part in graded.group_by("corpus", maintain_order=True):
+        rates = part.filter(foundation=MEAN, rule="any").select("domain", "metric", "value")
         means = rates.filter(metric="fpr").join(rates.filter(metric="fnr"), on="domain")
-        cells = own.filter(~pl.col("foundation").is_in([ALL, MEAN]), metric="fnr")
+        cells = part.filter(~pl.col("foundation").is_in([ALL, MEAN]), metric="fnr")
         pairs = cells.filter(rule="majority").join(cells.filter(rule="two-vote"), on=["domain", "foundation"])
         counts = pl.DataFrame({
             "metric": ["domains_fpr_above_fnr", "equal_fnr_cells"],

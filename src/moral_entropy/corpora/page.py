@@ -104,8 +104,8 @@ def _regimes_chart(figures: pl.DataFrame) -> dict[str, Any]:
     cells = {("ours", *row[:3], row[3]): row[4] for row in figures.filter(
         pl.col("metric").is_in(["aleatoric", "epistemic"]), pl.col("domain") != ALL,
     ).select("corpus", "domain", "foundation", "metric", "value").iter_rows()}  # fmt: skip
-    cells |= {("paper", one.corpus, one.domain, one.foundation, one.metric): one.value
-              for one in read_published() if one.section == "entropy"}  # fmt: skip
+    cells |= {("paper", figure.corpus, figure.domain, figure.foundation, figure.metric): figure.value
+              for figure in read_published() if figure.section == "entropy"}  # fmt: skip
     rows = [
         {"source": source, "corpus": CORPORA[corpus], "domain": domain, "foundation": foundation, "aleatoric": value,
          "epistemic": max(cells[source, corpus, domain, foundation, "epistemic"], 1e-5)}
@@ -151,8 +151,8 @@ def page_of(
         "corpora": corpora_table(values), "entropy": entropy_table(values), "rules": rules_table(figures),
         "supplement": supplement_table(figures), "soft-labels": soft_table(tables["soft-labels"]),
     }  # fmt: skip
-    shown = {name: _as_rows(frame) for name, frame in tables.items() if name != "soft-labels"}
-    for name, (header, rows) in {**layouts, **shown}.items():
+    layout_of = {name: _as_rows(frame) for name, frame in tables.items() if name != "soft-labels"}
+    for name, (header, rows) in {**layouts, **layout_of}.items():
         table = pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
         (folder / f"paper-{name}.csv").write_text(without_formulas(table).write_csv(), encoding="utf-8")
     parts = [
@@ -174,16 +174,16 @@ def page_of(
                  "(paper).", layouts["entropy"], "entropy"),
         _figure("regimes", "Three regimes across corpora", folder),
         _section("Annotators who switch", "The most uncertain texts that most annotators voted on; a tie of the "
-                 "majority is a yes.", shown["switching"], "switching"),
+                 "majority is a yes.", layout_of["switching"], "switching"),
         _section("Dissent from the majority", "Share of an annotator's votes against the majority, by domain.",
                  _dissent(tables["dissent"]), "dissent", 24),
         _section("Uncertain items", "The 100 items of highest entropy of every foundation and domain.",
-                 shown["outliers"], "outliers", 12),
+                 layout_of["outliers"], "outliers", 12),
         _section("Words of uncertain items", "Log-odds against the other items, with an informative prior.",
-                 shown["words"], "words", 12),
+                 layout_of["words"], "words", 12),
         _section("Sampling and ensemble", "NUTS against the Laplace approximation, and modes found from random starts.",
-                 shown["checks"], "checks", 24),
-        _section("What the audits warn of", "", shown["warnings"], ""),
+                 layout_of["checks"], "checks", 24),
+        _section("What the audits warn of", "", layout_of["warnings"], ""),
         _section("Every published figure", "All readings; distances in percentage points (pp) or units.",
                  _all_rows(comparison), "", 400),
         "<h2>Readings</h2><ul>",
@@ -204,8 +204,8 @@ def headline_rows(comparison: pl.DataFrame) -> pl.DataFrame:
         .when(pl.col("section") == "domains").then(reading.is_in(["mean", ""]))
         .otherwise(reading.is_in(["cells", ""]))
     )  # fmt: skip
-    said = ~pl.col("section").is_in(["corpora", "entropy"]) & ~pl.col("metric").is_in(["disagreement", "fdr"])
-    return comparison.filter(said & likeliest)
+    in_text = ~pl.col("section").is_in(["corpora", "entropy"]) & ~pl.col("metric").is_in(["disagreement", "fdr"])
+    return comparison.filter(in_text & likeliest)
 
 
 def headline_cells(row: Mapping[str, Any]) -> Row:
@@ -235,13 +235,13 @@ def _headline(comparison: pl.DataFrame, *, twins: bool) -> Iterable[str]:
     )
 
 
-def _section(title: str, words: str, table: Table, file: str, most: int = 200) -> str:
+def _section(title: str, words: str, table: Table, file: str, max_rows: int = 200) -> str:
     header, rows = table
     link = f' All rows: <a href="paper-{file}.csv">paper-{file}.csv</a>.' if file else ""
     body = "<p>There is none.</p>"
     if rows:
         numbers = [name for at, name in enumerate(header) if all(_is_number(row[at]) for row in rows)]
-        body = html_table(header, rows[:most], numbers=numbers)
+        body = html_table(header, rows[:max_rows], numbers=numbers)
     return f'<h2>{escape(title)}</h2>\n<p class="note">{escape(words)}{link}</p>\n{body}'
 
 
@@ -271,13 +271,17 @@ def _ours_and_paper(values: Values, corpus: str, domain: str, foundation: str, m
 
 
 def _published() -> dict[tuple[str, str, str, str], float]:
-    tables = (one for one in read_published() if one.section in ("corpora", "entropy"))
-    return {(one.corpus, one.domain, one.foundation, one.metric): one.value for one in tables}
+    tables = (figure for figure in read_published() if figure.section in ("corpora", "entropy"))
+    return {(figure.corpus, figure.domain, figure.foundation, figure.metric): figure.value for figure in tables}
 
 
 def _domains(section: str) -> list[tuple[str, str]]:
     """Return corpora and domains in the order of the paper's tables."""
-    places = ((one.corpus, one.domain) for one in read_published() if one.section == section and one.domain != ALL)
+    places = (
+        (figure.corpus, figure.domain)
+        for figure in read_published()
+        if figure.section == section and figure.domain != ALL
+    )
     return list(dict.fromkeys(places))
 
 
@@ -334,7 +338,7 @@ def supplement_table(figures: pl.DataFrame) -> Table:
 
 def soft_table(scores: pl.DataFrame) -> Table:
     """Lay out the soft-label comparison: AUC and accuracy by foundation, and how much better soft labels are."""
-    auc = {one.foundation: one.value for one in read_published() if one.metric == "auc"}
+    auc = {figure.foundation: figure.value for figure in read_published() if figure.metric == "auc"}
     header = ("foundation", "against", "AUC soft", "AUC paper", "accuracy soft", "gain over majority", "gain over any")
     rows: list[Row] = []
     if scores.is_empty():
@@ -343,13 +347,14 @@ def soft_table(scores: pl.DataFrame) -> Table:
     for question, reference in dict.fromkeys((key[0], key[1]) for key in by):
         soft, right = by[question, reference, "auc", "soft"], by[question, reference, "accuracy", "soft"]
         gains = [by[question, reference, "accuracy", target] for target in ("majority", "any")]
-        cells = [f"{100 * gain['difference']:+.1f} ({100 * gain['difference_low']:+.1f} to "
-                 f"{100 * gain['difference_high']:+.1f})" if gain["difference"] is not None else NOTHING
-                 for gain in gains]  # fmt: skip
+        # A cell that begins with a plus would be a formula in a spreadsheet.
+        cells = [NOTHING if gain["difference"] is None else
+                 f"{100 * gain['difference']:.1f} ({100 * gain['difference_low']:.1f} to "
+                 f"{100 * gain['difference_high']:.1f})".replace("-", "−") for gain in gains]  # fmt: skip
         paper = f"{auc[question]:.3f}" if question in auc and reference == "majority" else ""
-        known = [NOTHING if row["value"] is None else f"{scale * row['value']:.{digits}f}"
+        scores_of = [NOTHING if row["value"] is None else f"{scale * row['value']:.{digits}f}"
                  for row, scale, digits in ((soft, 1, 3), (right, 100, 1))]  # fmt: skip
-        rows.append((question, reference, known[0], paper, known[1], *cells))
+        rows.append((question, reference, scores_of[0], paper, scores_of[1], *cells))
     return header, rows
 
 

@@ -277,5 +277,5 @@ def _absent(figure: Published, value: float | None, corpora: Sequence[str]) -> s
     if value is None:
         missing = {"gold": "no gold labels", "": "no such figure in these votes"}
         return "no classifier was trained" if figure.section == "soft labels" else missing.get(figure.reference, "")
-    few = figure.corpus == ALL and len(corpora) < len(CORPORA)
-    return f"of {' and '.join(CORPORA[name] for name in corpora)} alone" if few else ""
+    partial = figure.corpus == ALL and len(corpora) < len(CORPORA)
+    return f"of {' and '.join(CORPORA[name] for name in corpora)} alone" if partial else ""

@@ -136,7 +136,9 @@ def run_study(
         manifest = {
             "version": __version__,
             "command": command,
-            "corpora": {name: reading_facts(own, count_votes(own)) for name, own in votes.items()},
+            "corpora": {
+                name: reading_facts(corpus_votes, count_votes(corpus_votes)) for name, corpus_votes in votes.items()
+            },
             "twins": {"scale": inputs.scale, "seed": options.seed} if inputs.twins else None,
             **as_plain(options),
             "notes": notes,
@@ -164,9 +166,9 @@ def _audit_any(name: str, votes: Votes, options: ReproduceOptions) -> dict[str, 
     together = any_foundation(votes)
     if together is None:
         return {}
-    chosen = _audit_options(options)
+    audit_options = _audit_options(options)
     with without_warnings():
-        consensus = fit(together, chosen.fit, priors=priors_for(together, chosen.priors))
+        consensus = fit(together, audit_options.fit, priors=priors_for(together, audit_options.priors))
         return {name: audit_rules(together, consensus, rules=RULES, seed=options.seed).frame}
 
 
@@ -174,9 +176,9 @@ def _findings(name: str, run: Run, options: ReproduceOptions, progress: Progress
     """Sample the posterior and search again from random starts, where there are few annotators."""
     rows = []
     consensus = run.consensus
-    for check, (most, settings) in CHECKS.items():
+    for check, (max_annotators, settings) in CHECKS.items():
         # A few draws are nothing to compare samples with.
-        if consensus is not None and len(consensus.votes.annotators) <= most and options.draws >= FEW_DRAWS:
+        if consensus is not None and len(consensus.votes.annotators) <= max_annotators and options.draws >= FEW_DRAWS:
             progress(f"{CORPORA[name]}: {check}", 0.0)
             with without_warnings():
                 findings = run_check(consensus, check, required=False, seed=options.seed, **settings)
@@ -234,8 +236,8 @@ def _tables(runs: Mapping[str, Run]) -> Tables:
     """Collect what the paper says of annotators and items: dissent, switching, uncertain items and their words."""
 
     def all_runs(frames: Iterator[pl.DataFrame]) -> pl.DataFrame:
-        named = (frame.with_columns(corpus=pl.lit(CORPORA[name])) for name, frame in zip(runs, frames, strict=True))
-        return pl.concat([frame.select("corpus", pl.exclude("corpus")) for frame in named], how="diagonal")
+        labelled = (frame.with_columns(corpus=pl.lit(CORPORA[name])) for name, frame in zip(runs, frames, strict=True))
+        return pl.concat([frame.select("corpus", pl.exclude("corpus")) for frame in labelled], how="diagonal")
 
     dissent = all_runs(dissent_rates(run) for run in runs.values())
     outliers = all_runs(uncertain_items(run) for run in runs.values())
@@ -255,7 +257,7 @@ def _switching(runs: Mapping[str, Run], outliers: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame()
     question = items["question"][0]
     run = next(run for name, run in runs.items() if CORPORA[name] == items["corpus"][0])
-    positive = next(one.positive for one in run.questions if one.name == question)
+    positive = next(entry.positive for entry in run.questions if entry.name == question)
     frame, _ = switching_table(run.table("votes"), items["item"].to_list(), question=question, positive=positive)
     about = [name for name in ("corpus", "domain", "question", "item", "text") if name in items.columns]
     return items.select(about).join(frame, on="item", maintain_order="left")
@@ -264,10 +266,12 @@ def _switching(runs: Mapping[str, Run], outliers: pl.DataFrame) -> pl.DataFrame:
 def basis_lines(votes: Mapping[str, Votes], with_any: set[str], inputs: Inputs, options: ReproduceOptions) -> list[str]:
     """Describe the data that our figures were computed from, and how, one sentence each."""
     lines = []
-    for name, own in votes.items():
-        line = f"{CORPORA[name]}: {own.reading.source}, {own.n_items:,} texts, {len(own.annotators):,} annotators."
-        lines.append(line if name in with_any else f"{line} All its annotations name a foundation, so it is in no "
-                     f"figure of {ANY_FOUNDATION}.")  # fmt: skip
+    for name, read in votes.items():
+        lines.append(
+            f"{CORPORA[name]}: {read.reading.source}, {read.n_items:,} texts, {len(read.annotators):,} annotators."
+        )
+        if name not in with_any:
+            lines[-1] += f" All its annotations name a foundation, so it is in no figure of {ANY_FOUNDATION}."
     if inputs.twins:
         scale = "" if inputs.scale == 1 else f" at scale {inputs.scale:g}"
         lines.append(f"The votes are simulated{scale}: what differs says nothing against the paper.")

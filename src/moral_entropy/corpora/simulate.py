@@ -233,15 +233,15 @@ def _make_parameters(
     _check_sizes(n_items, n_annotators, votes_per_item, n_labels, seed)
     # Both are drawn even where given, so that naming one does not move the other.
     rng = np.random.default_rng([seed, 0])
-    drawn_k = rng.dirichlet(np.full(n_labels, 10.0))
-    drawn_akv = _draw_confusion(rng, n_annotators, n_labels, accuracy)
+    random_k = rng.dirichlet(np.full(n_labels, 10.0))
+    random_akv = _draw_confusion(rng, n_annotators, n_labels, accuracy)
     return _Parameters(
         n_items,
         n_annotators,
         votes_per_item,
         seed,
-        prevalence_k=_checked("prevalence_k", prevalence_k, drawn_k),
-        confusion_akv=_checked("confusion_akv", confusion_akv, drawn_akv),
+        prevalence_k=_checked("prevalence_k", prevalence_k, random_k),
+        confusion_akv=_checked("confusion_akv", confusion_akv, random_akv),
     )
 
 
@@ -281,12 +281,12 @@ def _draw_confusion(
     return confusion_akv
 
 
-def _checked(name: str, given: ArrayLike | None, drawn: Floats) -> Floats:
-    if given is None:
-        return drawn
-    values = np.asarray(given, dtype=float)
-    if values.shape != drawn.shape:
-        msg = f"{name} has shape {values.shape}, but these sizes need {drawn.shape}."
+def _checked(name: str, choice: ArrayLike | None, default: Floats) -> Floats:
+    if choice is None:
+        return default
+    values = np.asarray(choice, dtype=float)
+    if values.shape != default.shape:
+        msg = f"{name} has shape {values.shape}, but these sizes need {default.shape}."
         raise VotesError(msg)
     bad = ~((values >= 0).all(axis=-1) & np.isclose(values.sum(axis=-1), 1.0))
     if bad.any():
@@ -325,8 +325,8 @@ def _draw_labels(rng: np.random.Generator, chance_rk: Floats, row_v: NDArray[np.
 def _draw_counts(rng: np.random.Generator, parameters: _Parameters, n_items: int) -> NDArray[np.int64]:
     if float(parameters.votes_per_item).is_integer():
         return np.full(n_items, int(parameters.votes_per_item))
-    others = parameters.n_annotators - 1
-    return 1 + rng.binomial(others, (parameters.votes_per_item - 1) / others, size=n_items)
+    n_rest = parameters.n_annotators - 1
+    return 1 + rng.binomial(n_rest, (parameters.votes_per_item - 1) / n_rest, size=n_items)
 
 
 def assign_evenly(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:
@@ -358,21 +358,21 @@ def assign_evenly(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annota
 def _draw_one_by_one(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:
     # Items with many votes first, so that those still drawing are always a prefix.
     order_i = np.argsort(-votes_i, kind="stable")
-    chosen_ti = np.full((votes_i.max(initial=0), len(votes_i)), n_annotators, dtype=np.int32)
-    for t in range(len(chosen_ti)):
+    voter_ti = np.full((votes_i.max(initial=0), len(votes_i)), n_annotators, dtype=np.int32)
+    for t in range(len(voter_ti)):
         n_open = np.count_nonzero(votes_i > t)
         # The new one is the r-th of those not chosen yet. Stepping over the chosen, which are sorted, finds it;
         # once it fits below one of them it takes that place, and the larger is carried on.
         carried_i = rng.integers(n_annotators - t, size=n_open, dtype=np.int32)
-        for chosen_i in chosen_ti[:t, :n_open]:
-            carried_i += carried_i >= chosen_i
-            smaller_i = np.minimum(chosen_i, carried_i)
-            np.maximum(chosen_i, carried_i, out=carried_i)
-            chosen_i[:] = smaller_i
-        chosen_ti[t, :n_open] = carried_i
-    chosen_it = np.empty(chosen_ti.shape[::-1], dtype=np.int32)
-    chosen_it[order_i] = chosen_ti.T
-    return chosen_it[chosen_it < n_annotators]
+        for voter_i in voter_ti[:t, :n_open]:
+            carried_i += carried_i >= voter_i
+            smaller_i = np.minimum(voter_i, carried_i)
+            np.maximum(voter_i, carried_i, out=carried_i)
+            voter_i[:] = smaller_i
+        voter_ti[t, :n_open] = carried_i
+    voter_it = np.empty(voter_ti.shape[::-1], dtype=np.int32)
+    voter_it[order_i] = voter_ti.T
+    return voter_it[voter_it < n_annotators]
 
 
 def _draw_by_rank(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:

@@ -138,11 +138,11 @@ def _only_foundations(votes: Votes) -> Votes:
             "column question holds the foundations."
         )
         raise VotesError(msg)
-    many = [ballot for ballot in ballots if ballot.n_labels != 2]
-    if many:
+    too_wide = [ballot for ballot in ballots if ballot.n_labels != 2]
+    if too_wide:
         msg = (
-            f"{len(many)} of the five foundations in {votes.reading.source} have more than two labels. "
-            f"First: {many[0].question!r} has {', '.join(many[0].labels)}. The study needs yes or no for each."
+            f"{len(too_wide)} of the five foundations in {votes.reading.source} have more than two labels. "
+            f"First: {too_wide[0].question!r} has {', '.join(too_wide[0].labels)}. The study needs yes or no for each."
         )
         raise VotesError(msg)
     return replace(votes, ballots=ballots)

@@ -71,8 +71,8 @@ def corpus_facts(name: str) -> Facts:
     corpora = [corpus for corpus in tables if corpus != "foundations"]
     if name.lower() not in corpora:
         close = get_close_matches(name.lower(), corpora, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else "."
-        msg = f"there is no twin of {name!r}{meant} Choose from {', '.join(corpora)}."
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        msg = f"there is no twin of {name!r}{hint} Choose from {', '.join(corpora)}."
         raise UsageError(msg)
     return {"name": name.lower(), "foundations": tables["foundations"], **tables[name.lower()]}
 
@@ -152,21 +152,23 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     facts = scaled_facts(name, seed, scale)
     foundations, domains, frames, first = facts["foundations"], facts["domains"], [], 1
     for d, domain in enumerate(domains):
-        drawn = draw_domain(facts, d, seed)
-        texts = write_texts(np.random.default_rng([seed, 4, d]), domain["name"], drawn.place_if, foundations)
-        item_r = np.repeat(np.arange(domain["items"]), drawn.votes_i * len(foundations))
+        domain_votes = draw_domain(facts, d, seed)
+        texts = write_texts(np.random.default_rng([seed, 4, d]), domain["name"], domain_votes.place_if, foundations)
+        item_r = np.repeat(np.arange(domain["items"]), domain_votes.votes_i * len(foundations))
         items = pl.Series([f"{facts['name']}-{number:05d}" for number in range(first, first + domain["items"])])
         annotators = pl.Series([f"A{number:0{facts['width']}d}" for number in range(facts["annotators"])])
         frames.append(
             pl.DataFrame(
                 {
                     "item": items.gather(item_r),
-                    "annotator": annotators.gather(np.repeat(drawn.annotator_v, len(foundations))),
-                    "question": pl.Series(foundations * len(drawn.annotator_v), dtype=pl.String),
-                    "label": drawn.label_vf.ravel(),
+                    "annotator": annotators.gather(np.repeat(domain_votes.annotator_v, len(foundations))),
+                    "question": pl.Series(foundations * len(domain_votes.annotator_v), dtype=pl.String),
+                    "label": domain_votes.label_vf.ravel(),
                     "domain": pl.repeat(domain["name"], len(item_r), eager=True),
                     "text": pl.Series(texts).gather(item_r),
-                    "gold": np.repeat((drawn.place_if > 0.5).astype(np.int8), drawn.votes_i, axis=0).ravel(),
+                    "gold": np.repeat(
+                        (domain_votes.place_if > 0.5).astype(np.int8), domain_votes.votes_i, axis=0
+                    ).ravel(),
                 }
             )
         )
@@ -276,9 +278,9 @@ def _draw_votes(facts: Facts, d: int, seed: int) -> DomainVotes:
     return DomainVotes(place_if, votes_i, annotator_v, yes_vf, label_vf, prevalence_f, shift_f)
 
 
-def _draw_counts(rng: np.random.Generator, domain: Facts, fewest: int, most: int) -> Ints:
+def _draw_counts(rng: np.random.Generator, domain: Facts, fewest: int, largest: int) -> Ints:
     # Every text gets the fewest; the rest of the published total falls on places drawn without replacement.
-    room = most - fewest
+    room = largest - fewest
     n_extra = round((domain["votes_per_item"] - fewest) * domain["items"])
     place_v = rng.choice(domain["items"] * room, size=n_extra, replace=False)
     return np.asarray(fewest + np.bincount(place_v // room, minlength=domain["items"]))
@@ -338,18 +340,18 @@ def _draw_labels(rng: np.random.Generator, votes_i: Ints, yes_vf: Floats) -> NDA
     """Draw votes that have the given chances, on a number of flagged items that has no noise."""
     first_i = votes_i.cumsum() - votes_i
     # The chance that a vote or a later one on the same item is a yes.
-    some_vf = yes_vf.copy()
+    later_vf = yes_vf.copy()
     for t in range(votes_i.max(initial=0) - 2, -1, -1):
         at_v = first_i[votes_i > t + 1] + t
-        some_vf[at_v] = 1 - (1 - yes_vf[at_v]) * (1 - some_vf[at_v + 1])
-    flagged_if, uniform_vf = _draw_evenly(rng, some_vf[first_i]), rng.random(yes_vf.shape)
+        later_vf[at_v] = 1 - (1 - yes_vf[at_v]) * (1 - later_vf[at_v + 1])
+    flagged_if, uniform_vf = _draw_evenly(rng, later_vf[first_i]), rng.random(yes_vf.shape)
     label_vf = np.zeros(yes_vf.shape, dtype=np.int8)
-    # Flagged items that have no yes yet; to get one has then the chance yes/some, which is 1 for the last vote.
+    # Flagged items that have no yes yet; to get one has then the chance yes/later, which is 1 for the last vote.
     due_if = flagged_if.copy()
     for t in range(votes_i.max(initial=0)):
         open_i = np.flatnonzero(votes_i > t)
         at_v = first_i[open_i] + t
-        chance_vf = np.where(due_if[open_i], yes_vf[at_v] / some_vf[at_v], yes_vf[at_v])
+        chance_vf = np.where(due_if[open_i], yes_vf[at_v] / later_vf[at_v], yes_vf[at_v])
         yes_now_vf = flagged_if[open_i] & (uniform_vf[at_v] < chance_vf)
         label_vf[at_v] = yes_now_vf
         due_if[open_i] &= ~yes_now_vf
@@ -485,12 +487,12 @@ def _draw_mains(rng: np.random.Generator, n_items: int, share_f: Floats) -> Floa
     end_f = np.round(n_items * share_f.cumsum() / share_f.sum()).astype(int)
     main_i = np.searchsorted(end_f, np.arange(n_items), side="right")
     place_if = np.eye(n_foundations)[main_i]
-    other_gh = np.where(np.eye(n_foundations), 0.0, share_f)
+    second_gh = np.where(np.eye(n_foundations), 0.0, share_f)
     for main in range(n_foundations):
         at_i = np.flatnonzero(main_i == main)
         at_i = at_i[: round(BETWEEN * len(at_i))]
         level_i = rng.permutation(0.5 + (np.arange(len(at_i)) + 0.5) / (2 * len(at_i) or 1))
-        second_i = rng.choice(n_foundations, size=len(at_i), p=other_gh[main] / other_gh[main].sum())
+        second_i = rng.choice(n_foundations, size=len(at_i), p=second_gh[main] / second_gh[main].sum())
         place_if[at_i, main], place_if[at_i, second_i] = level_i, 1 - level_i
     return rng.permutation(place_if)
 
@@ -510,7 +512,7 @@ def _draw_coders(
             below_a = (busy_a * (1 - care_a if careless else care_a)).cumsum()
             while len(open_v):
                 coder_v[open_v] = np.searchsorted(below_a[:-1] / below_a[-1], rng.random(len(open_v)), side="right")
-                # Where the coder has already marked the text, another one is drawn.
+                # Where the coder has already marked the text, another one is domain_votes.
                 fresh = (coder_it[item_v[open_v]] != coder_v[open_v, None]).all(axis=1)
                 coder_it[item_v[open_v[fresh]], turn] = coder_v[open_v[fresh]]
                 open_v = open_v[~fresh]

@@ -12,7 +12,7 @@ says how many annotators of equal weight the weighted ones are worth.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -116,11 +116,9 @@ def read_groupings(votes: Votes, options: GroupOptions) -> tuple[Grouping, ...]:
     requested = [tuple(split_names(name, set(columns))) for name in options.annotator_group]
     unknown = [part for parts in requested for part in parts if part not in columns]
     if unknown:
-        msg = (
-            f"{option}: {where} {'have' if options.annotators is None else 'has'} no column {unknown[0]!r}."
-            f"{did_you_mean(unknown[0], columns)} Columns: {shown(columns)}."
-        )
-        raise VotesError(msg)
+        hint = f"{did_you_mean(unknown[0], columns)} Columns: {shown(columns)}."
+        has = "have" if options.annotators is None else "has"
+        raise _error(option, f"{where} {has} no column {unknown[0]!r}.{hint}")
     cells = {column: _group_by_annotator(frame, column, option, where) for parts in requested for column in parts}
     return tuple(_grouping(votes, parts, cells, option) for parts in dict.fromkeys(requested))
 
@@ -144,20 +142,15 @@ def _annotator_file(votes: Votes, options: GroupOptions) -> tuple[pl.DataFrame, 
     ids = [name for name in ("annotator", votes.reading.columns.get("annotator")) if name in names]
     if not ids:
         columns = f"Columns: {shown(names)}. Rename the one with their ids."
-        msg = f"{option}: {source.name} has no column 'annotator'. {columns}"
-        raise VotesError(msg)
+        raise _error(option, f"{source.name} has no column 'annotator'. {columns}")
     frame = pl.DataFrame({"annotator": source.column(ids[0]).cast(pl.String).str.strip_chars()}).with_columns(
         *(source.column(name).alias(name) for name in names if name not in (ids[0], "annotator"))
     )
     voters = votes.annotators.cast(pl.String)
     voted = frame.filter(pl.col("annotator").is_in(voters.implode()))
     if voted.is_empty():
-        msg = (
-            f"{option}: none of the {frame.height:,} annotators of {source.name} voted. First: "
-            f"{frame['annotator'][0] if frame.height else ''!r}. Annotators of the votes: "
-            f"{shown(voters.head(9).to_list())}."
-        )
-        raise VotesError(msg)
+        first = f"First: {next(iter(frame['annotator']), '')!r}. Of the votes: {shown(voters.head(9).to_list())}."
+        raise _error(option, f"none of the {frame.height:,} annotators of {source.name} voted. {first}")
     return voted, Path(source.name).name
 
 
@@ -170,14 +163,12 @@ def _group_by_annotator(frame: pl.DataFrame, column: str, option: str, where: st
     if repeated.height:
         annotator, n = repeated["annotator"][0], repeated["annotator"].n_unique()
         groups = repeated.filter(pl.col("annotator") == annotator)["group"].to_list()
-        msg = (
-            f"{option}: {many(n, 'annotator')} of {frame['annotator'].n_unique():,} in {where} "
-            f"{'has' if n == 1 else 'have'} several values of {column!r}. First: annotator {annotator!r} has "
-            f"{listed([repr(group) for group in groups], ' and ', 2)}. A group describes the annotator, not the vote "
-            "or the item; correct the column, or describe annotators in a file of their own (annotators, CLI: "
-            "--annotators FILE)."
+        people = f"{many(n, 'annotator')} of {frame['annotator'].n_unique():,} in {where} {'has' if n == 1 else 'have'}"
+        first = f"First: annotator {annotator!r} has {listed([repr(group) for group in groups], ' and ', 2)}."
+        remedy = (
+            "Correct the column, or describe annotators in a file of their own (annotators, CLI: --annotators FILE)."
         )
-        raise VotesError(msg)
+        raise _error(option, f"{people} several values of {column!r}. {first} {remedy}")
     return {str(annotator): group for annotator, group in rows.iter_rows()}
 
 
@@ -192,8 +183,7 @@ def _grouping(votes: Votes, parts: tuple[str, ...], cells: Mapping[str, Cells], 
         if len(names) > MOST_GROUPS:
             first = f"First: {listed(list(names), most=3)}. Put values together, such as ages into bands."
             problem = f"has {len(names):,} groups; at most {MOST_GROUPS} are compared. {first}"
-        msg = f"{option}: {column!r} {problem}"
-        raise VotesError(msg)
+        raise _error(option, f"{column!r} {problem}")
     code_of = {name: code for code, name in enumerate(names)}
     group_a = np.array([UNKNOWN if value is None else code_of[value] for value in value_a], dtype=np.int64)
     return Grouping(column, names, group_a)
@@ -211,44 +201,36 @@ def read_target(source: Any, groupings: Sequence[Grouping], option: str) -> dict
     option
         What an error calls the option.
     """
-    table, by_column = open_source(source), {grouping.column: grouping for grouping in groupings}
-    if problem := next(_problems(table, by_column), None):
-        msg = f"{option}: {problem}"
-        raise VotesError(msg)
+    table, by_column = open_source(source), {grouping.column: grouping.names for grouping in groupings}
+    if missing := [name for name in NEEDED if name not in table.columns]:
+        has = f"It has {shown(table.columns)}; needed: {', '.join(NEEDED)}."
+        raise _error(option, f"{table.name} has no column {missing[0]!r}. {has}")
+    cells = {name: table.column(name).cast(pl.String).str.strip_chars() for name in NEEDED}
+    share = cells["share"].str.strip_chars_end("%").cast(pl.Float64, strict=False)
+    rows = pl.DataFrame(cells).with_columns(share=share)
+    for row in rows.filter(~share.is_between(0.0, math.inf, closed="left").fill_null(False)).rows():
+        raise _error(option, f"not every share is a number from 0 on. First: {row[0]} {row[1]!r}.")
     shares: dict[str, Floats] = {}
-    for (column,), rows in _share_rows(table).group_by("column", maintain_order=True):
-        of_group = dict(rows.select("group", "share").iter_rows())
-        share_g = np.array([of_group[name] for name in by_column[str(column)].names])
-        shares[str(column)] = share_g / share_g.sum()
+    for (column,), part in rows.sort("group").group_by("column", maintain_order=True):
+        names, groups = list(by_column.get(str(column), ())), part["group"].to_list()
+        if groups != names:
+            has = (
+                f"groups {listed(names)}"
+                if names
+                else f"no groups (annotators are grouped by {listed(list(by_column))})"
+            )
+            remedy = "Give each group one share: 0 leaves it out; join one without annotators with another."
+            raise _error(option, f"{column} has {has}, and the shares are of {listed(groups)}. {remedy}")
+        if not part["share"].sum():
+            raise _error(option, f"the shares of {column} are all 0.")
+        shares[str(column)] = np.asarray(part["share"] / part["share"].sum())
+    if not shares:
+        raise _error(option, f"{table.name} has no rows.")
     return shares
 
 
-def _share_rows(table: Any) -> pl.DataFrame:
-    cells = {name: table.column(name).cast(pl.String).str.strip_chars() for name in NEEDED}
-    share = cells["share"].str.strip_chars_end("%").cast(pl.Float64, strict=False)
-    return pl.DataFrame(cells).with_columns(share=share)
-
-
-def _problems(table: Any, by_column: Mapping[str, Grouping]) -> Iterator[str]:
-    """Say what is wrong with the shares; only the first sentence is sure to make sense."""
-    for name in NEEDED:
-        if name not in table.columns:
-            yield f"{table.name} has no column {name!r}. It has {shown(table.columns)}; needed: {', '.join(NEEDED)}."
-    rows = _share_rows(table)
-    for row in rows.filter(pl.col("share").is_between(0.0, math.inf, closed="left").fill_null(False).not_()).rows():
-        yield f"not every share is a number from 0 on. First: {row[0]} {row[1]!r}."
-    columns = rows["column"].unique(maintain_order=True).to_list()
-    for stray in [f"the column {name!r}" for name in columns if name not in by_column] if columns else ["no rows"]:
-        grouped = f"and annotators are grouped by {listed(list(by_column))}. Name the same columns in both."
-        yield f"{table.name} has {stray}, {grouped}"
-    for column in columns:
-        shares, names = rows.filter(column=column), by_column[column].names
-        groups = shares["group"].sort().to_list()
-        if groups != list(names):
-            remedy = "Give each group one share: 0 leaves it out; join one without annotators with another."
-            yield f"{column} has the groups {listed(list(names))}, and the shares are of {listed(groups)}. {remedy}"
-        if not shares["share"].sum():
-            yield f"the shares of {column} are all 0."
+def _error(option: str, problem: str) -> VotesError:
+    return VotesError(f"{option}: {problem}")
 
 
 def rake(group_ca: Sequence[Ints], share_cg: Sequence[Floats]) -> tuple[Floats, float]:

@@ -26,7 +26,6 @@ from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
-READINGS = (truths.PER_GROUP, truths.ONE_TRUTH, truths.CANNOT_TELL)
 PLACE = ["question", "part", "column", "label"]
 MOST_LABELS = 12
 """With more labels, only the commonest are compared."""
@@ -50,12 +49,12 @@ class Target(NamedTuple):
     is_read
         Whether "one truth or several" is asked of it.
     is_tested
-        Whether differences are tested: of ratings only the mean is, since a test per label would bury it.
+        Whether it is compared: of ratings only the mean is, since a test per cut would bury it.
     """
 
     name: str
     value_k: Floats
-    is_read: bool
+    is_read: bool = True
     is_tested: bool = True
 
 
@@ -121,13 +120,12 @@ def _compare(
     for target in targets_of(ballot):
         place = {"question": ballot.question, "part": ballot.part, "column": grouping.column, "label": target.name}
         y_v = target.value_k[label_v]
-        for g, name in enumerate(grouping.names):
+        for g, name in enumerate(grouping.names if target.is_tested else ()):
             of_v = group_a[annotator_v] == g
             cells = {"rate": float(y_v[of_v].mean()) if of_v.any() else None, "n_items": 0}
             if g in sides:
                 gap = paired_difference(item_v, annotator_v, sides[g][annotator_v], y_v, interval=consensus.interval)
                 cells |= {key: value if np.isfinite(value) else None for key, value in (gap | agreement[g]).items()}
-            cells |= {} if target.is_tested else {"p_value": None}
             sizes = {"group": name, "n_annotators": int(sizes_g[g]), "n_votes": int(of_v.sum())}
             rows["groups"].append(place | sizes | cells)
         if target.is_read and len(compared) >= 2:
@@ -202,17 +200,16 @@ def _item_rows(
     kept_v = group_a[votes.annotator_v] >= 0
     cell_v = votes.item_v[kept_v] * n_groups + group_a[votes.annotator_v[kept_v]]
     between_i = between_groups(yes_ig, reading["weight_g"]) if reading["own"] else np.full(len(yes_ig), np.nan)
-    return pl.DataFrame(
-        {
-            "item": items.gather(np.repeat(np.arange(len(items)), n_groups)),
-            "group": pl.Series(list(names), dtype=pl.String).gather(np.tile(np.arange(n_groups), len(items))),
-            "n_votes": np.bincount(cell_v, minlength=yes_ig.size),
-            "n_yes": np.bincount(cell_v[votes.yes_v[kept_v]], minlength=yes_ig.size),
-            "p": yes_ig.ravel(),
-            "spread": np.repeat(yes_ig.max(axis=1) - yes_ig.min(axis=1), n_groups),
-            "between": pl.Series(np.repeat(between_i, n_groups)).fill_nan(None),
-        }
-    ).with_columns(**{name: pl.lit(value) for name, value in place.items()})
+    columns = {
+        "item": items.gather(np.repeat(np.arange(len(items)), n_groups)),
+        "group": pl.Series(list(names), dtype=pl.String).gather(np.tile(np.arange(n_groups), len(items))),
+        "n_votes": np.bincount(cell_v, minlength=yes_ig.size),
+        "n_yes": np.bincount(cell_v[votes.yes_v[kept_v]], minlength=yes_ig.size),
+        "p": yes_ig.ravel(),
+        "spread": np.repeat(yes_ig.max(axis=1) - yes_ig.min(axis=1), n_groups),
+        "between": pl.Series(np.repeat(between_i, n_groups)).fill_nan(None),
+    }
+    return _placed(columns, place)
 
 
 def targets_of(ballot: Ballot) -> list[Target]:
@@ -224,25 +221,22 @@ def targets_of(ballot: Ballot) -> list[Target]:
     >>> votes = {"item_v": [0, 0, 1], "annotator_v": [0, 1, 0], "label_v": [0, 1, 2]}
     >>> ballot = ballot_from_codes("how bad", ("1", "2", "3"), **votes)
     >>> [target.name for target in targets_of(ballot)]
-    ['1', '2', '3', '(mean)', 'at least 2']
+    ['(mean)', 'at least 2']
     """
     total_k, one_hot = ballot.counts_ik.sum(axis=0), np.eye(ballot.n_labels)
     if ballot.n_labels == 2:
-        return [Target(ballot.labels[ballot.positive], one_hot[ballot.positive], True)]
+        return [Target(ballot.labels[ballot.positive], one_hot[ballot.positive])]
     frequent = sorted(np.argsort(-total_k, kind="stable")[:MOST_LABELS].tolist())
     try:
         rating_k = np.array([float(label) for label in ballot.labels])
     except ValueError:
-        return [Target(ballot.labels[k], one_hot[k], True) for k in frequent]
+        return [Target(ballot.labels[k], one_hot[k]) for k in frequent]
     order = np.argsort(rating_k, kind="stable")
     below = np.cumsum(total_k[order]) / max(int(total_k.sum()), 1)
     # The cut that divides the votes best.
     at_least = rating_k[order[int(tie_key(np.abs(below[:-1] - 0.5)).argmin()) + 1]]
-    return [
-        *(Target(ballot.labels[k], one_hot[k], False, False) for k in frequent),
-        Target(MEAN, rating_k, False),
-        Target(f"at least {at_least:g}", (rating_k >= at_least).astype(np.float64), True, False),
-    ]
+    cut_k = (rating_k >= at_least).astype(np.float64)
+    return [Target(MEAN, rating_k, is_read=False), Target(f"at least {at_least:g}", cut_k, is_tested=False)]
 
 
 def votes_of(ballot: Ballot) -> Coded:
@@ -308,43 +302,39 @@ def share_between(readings: Sequence[Mapping[str, Any]]) -> tuple[str, Floats] |
     >>> column, share_i.round(3).tolist()
     ('gender', [1.0, 0.0])
     """
-    gains: dict[str, float] = {}
+    gains: dict[str, float] = defaultdict(float)
     for reading in readings:
         if reading["own"]:
-            gains[reading["column"]] = gains.get(reading["column"], 0.0) + reading["gain"]
+            gains[reading["column"]] += reading["gain"]
     if not gains:
         return None
     column = max(gains, key=lambda name: float(tie_key(gains[name])))
-    of_column = [reading for reading in readings if reading["column"] == column]
-    pooled = [reading["label_ig"] @ (reading["weight_g"] / reading["weight_g"].sum()) for reading in of_column]
-    total_i = np.sum([_entropy(label_i) for label_i in pooled], axis=0)
-    parts = [between_groups(reading["label_ig"], reading["weight_g"]) for reading in of_column if reading["own"]]
-    share_i = np.sum(parts, axis=0) / np.where(total_i > 0.0, total_i, 1.0)
-    return column, np.clip(share_i, 0.0, 1.0)
+    total_i = between_i = np.zeros(1)
+    for reading in (reading for reading in readings if reading["column"] == column):
+        total_i = total_i + _entropy(reading["label_ig"] @ (reading["weight_g"] / reading["weight_g"].sum()))
+        between_i = between_i + reading["own"] * between_groups(reading["label_ig"], reading["weight_g"])
+    return column, np.clip(between_i / np.where(total_i > 0.0, total_i, 1.0), 0.0, 1.0)
 
 
 def _weigh(votes: Votes, groupings: Sequence[Grouping], shares: dict[str, Floats], rows: Rows) -> dict[str, Any]:
     """Weigh annotators for the target population, and the votes of every item with them."""
-    weighted = [grouping for grouping in groupings if grouping.column in shares]
-    share_cg = [shares[grouping.column] for grouping in weighted]
-    weight_a, off = members.rake([grouping.group_a for grouping in weighted], share_cg)
+    weighted = {grouping.column: grouping.group_a for grouping in groupings if grouping.column in shares}
+    weight_a, off = members.rake(list(weighted.values()), [shares[column] for column in weighted])
     for ballot in votes.ballots:
         coded, size = votes_of(ballot), (ballot.n_items, ballot.n_labels)
         p_ik, n_i = members.weighted_shares(*coded, weight_a, *size)
         pool_ik, _ = members.weighted_shares(*coded, np.ones(len(weight_a)), *size)
+        columns = {"item": votes.items.gather(ballot.item_i), "effective_votes": n_i}
         for k in [ballot.positive] if ballot.n_labels == 2 else range(ballot.n_labels):
-            columns = {"item": votes.items.gather(ballot.item_i), "p_target": p_ik[:, k], "p_pool": pool_ik[:, k],
-                       "effective_votes": n_i}  # fmt: skip
             place = {"question": ballot.question, "part": ballot.part, "label": ballot.labels[k]}
-            literals = {name: pl.lit(value) for name, value in place.items()}
-            rows["target_items"].append(pl.DataFrame(columns).with_columns(**literals))
-    return {
-        "columns": [grouping.column for grouping in weighted],
-        "annotators": int((weight_a > 0.0).sum()),
-        "effective_annotators": float(weight_a.sum() ** 2 / (weight_a**2).sum()),
-        "largest_weight": float(weight_a.max()),
-        "off": off,
-    }
+            rows["target_items"].append(_placed(columns | {"p_target": p_ik[:, k], "p_pool": pool_ik[:, k]}, place))
+    effective = float(weight_a.sum() ** 2 / (weight_a**2).sum())
+    return {"columns": list(weighted), "annotators": int((weight_a > 0.0).sum()), "effective_annotators": effective,
+            "largest_weight": float(weight_a.max()), "off": off}  # fmt: skip
+
+
+def _placed(columns: Mapping[str, Any], place: Mapping[str, str]) -> pl.DataFrame:
+    return pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in place.items()})
 
 
 def _frames(votes: Votes, rows: Rows) -> dict[str, pl.DataFrame]:
@@ -359,25 +349,29 @@ def _frames(votes: Votes, rows: Rows) -> dict[str, pl.DataFrame]:
 
 
 def study_sentences(frames: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], interval: float) -> list[str]:
-    """Say what was found, a sentence or two per comparison.
+    """Say what was found, a sentence or two per comparison: what differs first, then what does not.
 
     Parameters
     ----------
     frames
         The tables about groups.
     facts
-        Between whose groups entropy lies, and what is known of the target population.
+        What is known of the target population.
     interval
         Mass of the intervals.
     """
-    sentences = difference_sentences(frames["groups"], interval) if "groups" in frames else []
-    if "group_readings" in frames:
-        readings = frames["group_readings"].sort(
-            pl.col("reading").replace_strict(READINGS, range(len(READINGS))), -pl.col("gain").round(9),
-            maintain_order=True)  # fmt: skip
-        sentences += [reading_sentence(row) for row in readings.iter_rows(named=True)]
-    sentences += [between_sentence(between) for between in facts["between"]]
-    return [*sentences, target_sentence(facts["target"])] if "target" in facts else sentences
+    differing, none = difference_sentences(frames["groups"], interval) if "groups" in frames else ([], [])
+    readings = (
+        frames["group_readings"].sort(-pl.col("gain").round(9), maintain_order=True).to_dicts()
+        if "group_readings" in frames
+        else []
+    )
+    apart, alike = (
+        [reading_sentence(row) for row in readings if (row["reading"] == truths.PER_GROUP) == is_apart]
+        for is_apart in (True, False)
+    )
+    target = [target_sentence(facts["target"])] if "target" in facts else []
+    return [*differing, *apart, *none, *alike, *target]
 
 
 def place_of(row: Mapping[str, Any]) -> str:
@@ -398,28 +392,27 @@ def largest_first(groups: pl.DataFrame) -> pl.DataFrame:
     return groups.sort(unsure, -size, nulls_last=True, maintain_order=True)
 
 
-def difference_sentences(groups: pl.DataFrame, interval: float) -> list[str]:
-    """Say which groups differ, the largest difference first, and per column if none do."""
+def difference_sentences(groups: pl.DataFrame, interval: float) -> tuple[list[str], list[str]]:
+    """Say which groups differ, the largest difference first, and by which columns none do."""
     tested = groups.filter(pl.col("p_adjusted").is_not_null())
-    in_place = pl.len().over(PLACE)
-    per_place = tested.group_by(PLACE).len()["len"]
-    n_tests = sum(1 if n == 2 else n for n in per_place)
+    n_tests = sum(1 if n == 2 else n for n in tested.group_by(PLACE).len()["len"])
     # Of two groups one sentence says it all: from the view of the one that says it more often.
-    differing = tested.filter((in_place != 2) | (pl.col("difference") > 0)).filter(pl.col("p_adjusted") < truths.LEVEL)
-    sentences = [_differs(row, tested, n_tests, interval) for row in largest_first(differing).iter_rows(named=True)]
-    for (column,), rows in tested.group_by("column", maintain_order=True):
-        if column not in differing["column"]:
-            sentences.append(_no_difference(largest_first(rows).row(0, named=True), n_tests, interval))
-    return sentences
+    differing = tested.filter(
+        (pl.len().over(PLACE) != 2) | (pl.col("difference") > 0), pl.col("p_adjusted") < truths.LEVEL
+    )
+    alike = tested.filter(~pl.col("column").is_in(differing["column"].implode()))
+    largest = largest_first(alike).unique("column", keep="first", maintain_order=True)
+    return (
+        [_differs(row, tested, n_tests, interval) for row in largest_first(differing).iter_rows(named=True)],
+        [_no_difference(row, n_tests, interval) for row in largest.iter_rows(named=True)],
+    )
 
 
 def _differs(row: Mapping[str, Any], tested: pl.DataFrame, n_tests: int, interval: float) -> str:
     rows = tested.filter(pl.col("group") != row["group"], **{name: row[name] for name in PLACE})
     against = repr(rows["group"][0]) if rows.height == 1 else "the others"
-    is_more = row["difference"] > 0
-    verb = f"vote {row['label']!r} {'more' if is_more else 'less'} often"
-    if row["label"] == MEAN:
-        verb = f"rate {'higher' if is_more else 'lower'}"
+    often, high = ("more often", "higher") if row["difference"] > 0 else ("less often", "lower")
+    verb = f"rate {high}" if row["label"] == MEAN else f"vote {row['label']!r} {often}"
     gap, ends = _gap(row)
     corrected = f" after correction for {n_tests} comparisons" if n_tests > 1 else ""
     return (
@@ -440,12 +433,10 @@ def _p(p: float) -> str:
 
 
 def _no_difference(row: Mapping[str, Any], n_tests: int, interval: float) -> str:
-    figure = "how high groups rate" if row["label"] == MEAN else "how often groups choose a label"
     gap, ends = _gap(row)
     return (
-        f"by {row['column']}, no difference in {figure} is larger than chance would make it "
-        f"({many(n_tests, 'comparison')} in all). The largest: {place_of(row)}, {row['group']!r}, {gap} "
-        f"({interval:.0%} interval {ends})."
+        f"by {row['column']}, no difference is larger than chance would make it ({many(n_tests, 'comparison')} in all)"
+        f". The largest: {place_of(row)}, {row['group']!r}, {gap} ({interval:.0%} interval {ends})."
     )
 
 
@@ -462,14 +453,6 @@ def reading_sentence(row: Mapping[str, Any]) -> str:
             f"group ({row['gain']:.1f} nats, p {_p(row['gain_p'])}).{parting} One label for all would hide that."
         )
     return f"{place_of(row)}, by {row['column']}, {sentence}"
-
-
-def between_sentence(between: Mapping[str, str]) -> str:
-    """Say that the entropy of items has a fourth part, and between whom."""
-    return (
-        f"{place_of(between)}, the entropy of an item has a part between the groups of {between['column']!r} "
-        "(between_groups): no vote removes it, and it is no doubt; it says that the groups have a label each."
-    )
 
 
 def copies_note(question: str, names: Sequence[object]) -> str:
