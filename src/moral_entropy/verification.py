@@ -30,8 +30,9 @@ from moral_entropy.runs.run import Run, as_run
 SAME = 1e-9
 """Figures this close, absolutely or as a share, are the same on another processor (`docs/reference/run-folder.md`)."""
 
-NOT_FROM_VOTES = frozenset({"version", "versions", "command", "input", "columns", "guessed", "rows", "dropped", "notes",
-                            "seconds", "threads", "validated", "passes", "steepness", "modes", FILES})  # fmt: skip
+NOT_FROM_VOTES = frozenset({"version", "versions", "command", "input", "columns", "guessed", "rows", "dropped",
+                            "notes", "not_read", "seconds", "threads", "validated", "passes", "steepness",
+                            "modes", FILES})  # fmt: skip
 """Facts of the manifest that do not follow from the votes of the run, or that the last bits of sums decide."""
 
 OTHER_FILES = (("groups", "annotators"), ("groups", "target"), ("judges", "roles"))

@@ -22,7 +22,7 @@ def figure(frame, rule, metric, **where):
 
 
 def test_limits_that_hold_exit_with_0_and_those_that_do_not_with_1(run, audited):
-    value = figure(audited, "any", "fdr")
+    value = figure(audited, "any", "expected_fdr")
     code, out, _ = run("check", "run", "--max", f"any.fdr={value + 0.01}", "--min", f"any.fdr={value - 0.01}")
     assert code == 0
     assert out.count("holds") == 2
@@ -37,7 +37,7 @@ def test_json_has_a_record_per_limit(run, audited):
     [record] = told["limits"]
     assert told["command"] == "check" and told["held"] is True
     expected = audited.filter(
-        pl.col("question") == "care", domain="(all)", rule="majority", metric="fnr", reference="consensus"
+        pl.col("question") == "care", domain="(all)", rule="majority", metric="expected_fnr", reference="consensus"
     )
     assert code == 0
     assert record["held"] and record["value"] == expected["value"].item() and record["n"] == expected["n"].item()

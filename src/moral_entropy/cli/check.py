@@ -74,7 +74,8 @@ def check(
     from moral_entropy.cli.screen import print_json, print_lines
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.headlines import ANNOTATOR, run_figures
+    from moral_entropy.verdict.figures import ANNOTATOR, run_figures
+    from moral_entropy.verdict.rates import leading_rates
 
     with _broken_data_is_told_apart():
         opened = read_run(run)
@@ -84,7 +85,7 @@ def check(
         if any("score" in spec for spec in specs):
             figures |= _scores(opened)
         limits = check_limits(
-            opened.rules, maxima=[*maximum, *maxima], minima=[*minimum, *minima], more=figures, strict=strict
+            leading_rates(opened), maxima=[*maximum, *maxima], minima=[*minimum, *minima], more=figures, strict=strict
         )
         of_verdict = [_of_verdict(opened, verdict)] if verdict is not None else []
     records = [*map(_record, limits), *(record for record, _ in of_verdict)]
@@ -145,7 +146,7 @@ def _record(limit: Limit) -> dict[str, Any]:
 
 def _of_verdict(run: OpenRun, required: str) -> tuple[dict[str, Any], str]:
     """Compare the verdict with what is wanted: as a record, and as a line."""
-    from moral_entropy.verdict.headlines import is_at_least
+    from moral_entropy.verdict.figures import is_at_least
 
     limit, answer = required.replace("-", " "), run.verdict.answer
     holds = is_at_least(answer, limit)

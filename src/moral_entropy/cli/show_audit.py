@@ -15,6 +15,7 @@ from moral_entropy.cli.screen import plain_table, print_json, print_parts, windo
 from moral_entropy.findings import Finding
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import parts_note
+from moral_entropy.rules.advice import OFF_BY
 from moral_entropy.runs.run import Run, model_notes
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
@@ -24,8 +25,6 @@ from moral_entropy.votes.labels import POSITIVE_NAMES
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-OUTSIDE = "*"
 
 MOST_ANNOTATORS, FEW = 5, 5
 """Annotators shown, those who are surely wrong most often first; and checked votes below which a share says nothing."""
@@ -156,16 +155,17 @@ def rule_parts(run: Run) -> Iterator[str | Table]:
     interval = f" (and {run.interval:.0%} interval)" if any(_has_interval(one) for one in found) else ""
     yield from wrap(f"rules against {against}{pooled}: {what} in %{interval}", WIDTH)
     rows = [_rule_cells(one, several=several) for one in found]
-    yield plain_table(("rule", *(("wrong",) if several else METRICS)), rows, n_words=1)
+    led_by_p = run.model == "mixed" and found[0]["reference"] == "consensus"
+    thresholded = [f"{metric}½" for metric in METRICS] if led_by_p else []
+    yield plain_table(("rule", *(("wrong",) if several else (*METRICS, *thresholded))), rows, n_words=1)
     for one in found:
         if len(one["names"]) > 1:
             label = "labels" if len(one["names"]) == 2 else "label"
             yield from wrap(f"{_and(one['names'][1:])} {label} every item as {one['names'][0]} does", WIDTH)
-    if any(OUTSIDE in cell for row in rows for cell in row[1:]):
-        told = f"{OUTSIDE} outside its interval: on thin votes the label of the mean p is not the one most draws give"
-        yield from wrap(told, WIDTH)
     yield from _silent_rules(run)
     yield from () if several else RATES
+    if led_by_p:
+        yield from wrap(f"Expected by p; ½: against the labels, p being ½ or more. {OFF_BY}", WIDTH)
 
 
 def _has_interval(one: dict[str, Any]) -> bool:
@@ -176,13 +176,13 @@ def _rule_cells(one: dict[str, Any], *, several: bool) -> list[str]:
     figures, name = one["figures"], one["names"][0]
     if several:
         return [name, _percent(figures["disagreement"])]
-    return [name, *(_percent(figures[metric]) for metric in METRICS)]
+    return [name, *(_percent(figure) for metric, figure in figures.items() if metric.endswith(METRICS))]
 
 
 def _percent(figure: dict[str, Any] | None) -> str:
     if figure is None or figure["value"] is None:
         return NOTHING
-    return interval_in_percent(figure["value"], figure["low"], figure["high"], OUTSIDE)
+    return interval_in_percent(figure["value"], figure["low"], figure["high"])
 
 
 def _and(names: list[str]) -> str:

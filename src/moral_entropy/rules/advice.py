@@ -27,10 +27,38 @@ ADVISED = ("majority", "strict-majority", "any", "two-vote", "quorum-2/3", "unan
 
 ACCURACY = "accuracy"
 
-AGAINST = {"consensus": "against the consensus", "gold": "against gold"}
+AGAINST = {"consensus": "against the consensus", "gold": "against gold", "p": "expected by p"}
 """What a rule was held against, in words."""
 
+LEADING = ("fpr", "fnr", "fdr", "for", "disagreement", "balanced_error")
+"""Rates of which the expected version leads where p is pooled with the vote share."""
+
+OFF_BY = "On public sets with gold, expected rates were off by 5 points on average, majority's fnr by 12."
+
 Row = dict[str, Any]
+
+
+def with_leading_rates(frame: pl.DataFrame, *, expected: bool) -> pl.DataFrame:
+    """Let the expected rates against the consensus go by the plain names, and those by its labels be "thresholded_…".
+
+    A p that contains the vote share has its threshold where the vote has it: held against its labels, majority misses
+    3% of the yes of MFTC's twin where it misses 47%. The expected rate says 34%. Under the paper's model its own
+    definition, by labels, leads.
+
+    Parameters
+    ----------
+    frame
+        The audit's frame.
+    expected
+        Whether expected rates lead: not under the paper's model.
+    """
+    import polars as pl
+
+    if not expected:
+        return frame
+    names = {name: f"thresholded_{name}" for name in LEADING} | {f"expected_{name}": name for name in LEADING}
+    against_p = pl.col("reference") == "consensus"
+    return frame.with_columns(metric=pl.when(against_p).then(pl.col("metric").replace(names)).otherwise("metric"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +126,12 @@ def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:
 
 
 def best_rule(
-    frame: pl.DataFrame, advised: Mapping[str, pl.DataFrame], costs: tuple[float, float], yes: str = "yes"
+    frame: pl.DataFrame,
+    advised: Mapping[str, pl.DataFrame],
+    costs: tuple[float, float],
+    yes: str = "yes",
+    *,
+    expected: bool = False,
 ) -> dict[str, Any] | None:
     """Choose the best simple rule: against gold where there is any, else against the consensus.
 
@@ -112,6 +145,8 @@ def best_rule(
         Costs of a wrong yes and a missed yes.
     yes
         What a positive vote is called.
+    expected
+        Whether expected rates lead: see `with_leading_rates`.
 
     Returns
     -------
@@ -121,10 +156,14 @@ def best_rule(
         consensus; n, the items it rests on; costs; and all of it as text.
     """
     against = "gold" if "gold" in advised else "consensus"
-    wrong = {(row["rule"], row["reference"]): row for row in wrong_rows(frame)
+    wrong = {(row["rule"], row["reference"]): row for row in wrong_rows(with_leading_rates(frame, expected=expected))
              if row["question"] == ALL and row["domain"] == ALL and row["value"] is not None}  # fmt: skip
     own = wrong.get(("consensus", "gold"))
-    best: dict[str, Any] = {"against": against, "consensus": own["value"] if own and against == "gold" else None}
+    best: dict[str, Any] = {
+        "against": against,
+        "expected": expected and against == "consensus",
+        "consensus": own["value"] if own and against == "gold" else None,
+    }
     if questions_with_many_labels(frame):
         if (row := wrong.get((PLURALITY.name, against))) is None:
             return None
@@ -150,7 +189,8 @@ def best_rule_text(best: Mapping[str, Any]) -> str:
     >>> print(best_rule_text(best))
     Best simple rule: at least 2/3 yes. About 4 wrong labels in 100 against the consensus (majority: 6).
     """
-    lead, against, majority = f"Best simple rule: {best['words']}.", AGAINST[best["against"]], best["majority"]
+    against = AGAINST["p" if best.get("expected") else best["against"]]
+    lead, majority = f"Best simple rule: {best['words']}.", best["majority"]
     if list(best["costs"]) != [1.0, 1.0]:
         prices = f"a wrong yes costs {best['costs'][0]:g}, a missed yes {best['costs'][1]:g}"
         other = "" if majority is None else f"; majority {majority:.2f}"

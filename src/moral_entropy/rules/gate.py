@@ -6,7 +6,7 @@ A figure's name is `rule.metric` pooled over questions and domains; `care/any.fd
 one domain's of it, `BLM:any.fdr` a domain's over all questions, `(mean)/any.fdr` the mean over questions. With more
 than two labels `tone/any[anger].fdr` is one label's. `@gold` at the end grades against gold, else the consensus.
 `any.fdr.low` and `any.fdr.high` are the bounds of its interval. Figures that no rule has are named by whoever calls:
-see `moral_entropy.verdict.headlines`.
+see `moral_entropy.verdict.figures`.
 """
 
 from __future__ import annotations
@@ -222,6 +222,7 @@ def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
         return f"there is no reference {reference!r} for {name!r}. References: {', '.join(references)}."
     left, _, metric = bare.rpartition(".")
     metrics = ["accuracy", *frame["metric"].unique(maintain_order=True).to_list()]
+    metrics.sort(key=lambda name: name.startswith("thresholded_"))
     if metric not in metrics or not left:
         return f"there is no metric {metric!r} in {name!r}. Metrics: {listed(metrics, most=MOST_METRICS)}."
     rules = frame["rule"].unique(maintain_order=True).to_list()

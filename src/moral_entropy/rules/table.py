@@ -149,9 +149,9 @@ def grade_rules(
     settings = (options.smoothing, consensus.interval)
     graded = Grading("consensus", rules, sums.cells, sums.sum_tcs, *names, *settings)
     frames = [] if reference == "gold" else [graded.frame()]
-    # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
-    in_labels = replace(graded, sum_tcs=sums.sum_tcs[[0, 1, 1]])
-    advised = {"consensus": advise(in_labels, np.zeros(sums.cells.n_cells), options.costs)}
+    # The paper's model counts labels that are not the consensus' own; p that holds the vote share, expected errors.
+    led_by = graded if consensus.options.mixed else replace(graded, sum_tcs=sums.sum_tcs[[0, 1, 1]])
+    advised = {"consensus": advise(led_by, np.zeros(sums.cells.n_cells), options.costs)}
     if has_gold((known or consensus).votes) and reference != "consensus":
         gold_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES, seed=seed)
         against_gold = replace(graded, reference="gold", cells=cells, sum_tcs=gold_tcs)
@@ -161,7 +161,7 @@ def grade_rules(
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
         advised["gold"] = advise(against_gold, np.zeros(cells.n_cells), options.costs)
     frame = pl.concat(frames).fill_nan(None)
-    best = best_rule(frame, advised, options.costs, yes_word(votes))
+    best = best_rule(frame, advised, options.costs, yes_word(votes), expected=consensus.options.mixed)
     return AuditTable(
         frame=frame,
         rules=_rule_frame(graded),

@@ -465,6 +465,7 @@ def reading_facts(votes: Votes, counts: Ints) -> dict[str, Any]:
         "rows": reading.rows,
         "dropped": dict(reading.dropped),
         "notes": list(reading.notes),
+        **({"not_read": list(reading.not_read)} if reading.not_read else {}),
         "items": items,
         "items_without_votes": without_votes,
         "annotators": len(votes.annotators),

@@ -301,7 +301,7 @@ class Run:
     def check(self, *, maximum: Sequence[str] = (), minimum: Sequence[str] = (), strict: bool = False) -> list[Limit]:
         """Check figures of the run against limits, as `maximum=["uncertain=0.1"]`; each has an `outcome`."""
         from moral_entropy.rules.gate import check_limits
-        from moral_entropy.verdict.headlines import run_figures
+        from moral_entropy.verdict.figures import run_figures
 
         return check_limits(self.rules, maxima=maximum, minima=minimum, more=run_figures(self), strict=strict)
 

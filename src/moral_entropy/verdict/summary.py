@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -23,7 +24,7 @@ from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, caution_record, cautions
 from moral_entropy.schemas import BETWEEN
-from moral_entropy.verdict.headlines import run_figures
+from moral_entropy.verdict.figures import run_figures
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.sheet import ROWS, sheet_name
 from moral_entropy.verdict.verdict import Verdict
@@ -149,7 +150,7 @@ class Summary:
         shown, hidden = self.questions[:most], self.questions[most:]
         rows: list[tuple[str, ...]] = [
             (short_name(row["question"], longest), _alpha(row), percent(row["uncertain"]), percent(row["differs"]),
-             _wrong(row))
+             wrong_range(row))
             for row in shown
         ]  # fmt: skip
         if not hidden:
@@ -256,11 +257,14 @@ def _alpha(row: dict[str, Any]) -> str:
     return f"α {alpha:z.2f}".replace("0.", ".") + (" ordered" if row["ordered"] else "")
 
 
-def _wrong(row: dict[str, Any]) -> str:
+def wrong_range(row: dict[str, Any]) -> str:
+    """Show between which shares of the labels are wrong, by a row of `question_rows`."""
     if row["low"] is None:
         return "–"
-    low, high = percent(row["low"]), percent(row["high"])
-    return low if low == high else f"{low.removesuffix('%')}–{high}"
+    if row["low"] == row["high"]:
+        return percent(row["low"])
+    # Rounded outward, so that it holds what it holds.
+    return f"{math.floor(100 * row['low'])}–{math.ceil(100 * row['high'])}%"
 
 
 def percent(share: float | None) -> str:
@@ -280,8 +284,9 @@ def percent(share: float | None) -> str:
 
 
 def _sentences(run: Run) -> list[str]:
+    texts = [facts["sentence"] for facts in [run.manifest.get("text_worth")] if facts]
     if run.verdict.error is not None:
-        return [f"{run.verdict.title} {run.verdict.text}"]
+        return [f"{run.verdict.title} {run.verdict.text}", *texts]
     guessed = []
     if "gold" in run.manifest["guessed"]:
         column = short_name(run.manifest["columns"]["gold"])
@@ -290,7 +295,7 @@ def _sentences(run: Run) -> list[str]:
     sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
     lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
-    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}.", *guessed]
+    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}.", *guessed, *texts]
 
 
 # --- Whom and what to look at ---------------------------------------------------------------------------------------

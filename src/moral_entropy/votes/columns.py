@@ -651,8 +651,8 @@ def _repeats(source: Source, name: str) -> bool:
 
 
 def _unused(source: Source, roles: ColumnRoles, options: ReadOptions) -> list[str]:
-    used = {*roles.column.values(), *options.keep, *options.facts}
-    return [name for name in source.columns if name not in used]
+    in_use = {*roles.column.values(), *options.keep, *options.facts}
+    return [name for name in source.columns if name not in in_use]
 
 
 def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> None:

@@ -134,8 +134,8 @@ def _unmarked_utf16(data: bytes) -> str:
     if b"\x00" not in head or len(head) < 4:
         return ""
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
-        zeros, others = head[first::2].count(0), head[1 - first :: 2].count(0)
-        if not others and zeros > 0.7 * len(head[first::2]):
+        zeros, odd = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if not odd and zeros > 0.7 * len(head[first::2]):
             return encoding
     return ""
 
@@ -227,8 +227,8 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
         refuse(f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line.")
     skipped = first + (ends[at - 1] if at else 0)
     start = sum(len(line.encode()) for line in lines[:skipped])
-    said = (line.strip().rstrip(delimiter) for line in lines[:skipped])
-    return rows[at] if rows else [], delimiter, start, [text for text in said if text and not _delimiter_hint(text)]
+    titles = (line.strip().rstrip(delimiter) for line in lines[:skipped])
+    return rows[at] if rows else [], delimiter, start, [text for text in titles if text and not _delimiter_hint(text)]
 
 
 def _header_row(rows: Sequence[Sequence[str]]) -> int:
@@ -282,12 +282,12 @@ def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.Da
 
 def _distinct_names(names: Sequence[str]) -> list[str]:
     """Number the later ones of columns with the same name."""
-    seen: dict[str, int] = {}
+    times: dict[str, int] = {}
     distinct = []
     for name in names:
-        before = seen.get(name, 0)
+        before = times.get(name, 0)
         distinct.append(f"{name}{DUPLICATED}{before - 1}" if before else name)
-        seen[name] = before + 1
+        times[name] = before + 1
     return distinct
 
 
@@ -368,14 +368,14 @@ def _most_regular(lines: Sequence[str], before: str) -> str:
     return max(DELIMITERS, key=regularity)
 
 
-def _rows(lines: Sequence[str], delimiter: str, most: int) -> tuple[list[list[str]], list[int]]:
+def _rows(lines: Sequence[str], delimiter: str, limit: int) -> tuple[list[list[str]], list[int]]:
     """Split the first rows into cells; also return how many lines have been read after each."""
     reader = csv.reader(lines, delimiter=delimiter)
     rows, ends = [], []
     for row in reader:
         rows.append(row)
         ends.append(reader.line_num)
-        if len(rows) >= most:
+        if len(rows) >= limit:
             break
     return rows, ends
 

@@ -177,8 +177,9 @@ def read_long(
             count_r = read_numbers(source, count, required=True)
             row_v = np.arange(rows.n_rows) if row_v is None else row_v
             row_v = np.repeat(row_v, count_r[row_v])
-        several = len(columns) > 1
-        for part in _answers(rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=several):
+        for part in _answers(
+            rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=len(columns) > 1
+        ):
             votes.append(part)
             if cells.separator and part.labels == NO_YES:
                 rows = rows._replace(separator=cells.separator)

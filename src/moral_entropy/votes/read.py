@@ -110,8 +110,10 @@ def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tu
     Panels: whose answer an item is, which items belong together, and what was compared in which order.
     """
     # A prompt that is read as the text still says which items belong together.
-    taken = {column for role, column in roles.column.items() if role != "text"} | {*options.questions, *options.counts}
-    present = [name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in taken]
+    in_use = {column for role, column in roles.column.items() if role != "text"} | {*options.questions, *options.counts}
+    present = [
+        name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in in_use
+    ]
     return tuple(dict.fromkeys((*options.keep, *present)))
 
 
@@ -120,7 +122,7 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Readin
     lists |= {"questions": options.questions, "counts": options.counts}
     lists |= {"annotators": tuple(dict.fromkeys(name for name, _ in roles.grid))} if roles.grid else {}
     columns = {**roles.column, **{role: shown(names) for role, names in lists.items() if names}}
-    used = {*roles.column.values(), *options.keep, *options.facts, options.of, *roles.grid.values()}.union(
+    in_use = {*roles.column.values(), *options.keep, *options.facts, options.of, *roles.grid.values()}.union(
         *lists.values()
     )
     if (gold := options.gold_file) is not None:
@@ -133,5 +135,5 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Readin
         rows=source.rows,
         dropped=dict(sorted(source.log.dropped.items())),
         notes=tuple(source.log.notes),
-        not_read=(*source.log.unread, *(name for name in source.columns if name not in used)),
+        not_read=(*source.log.unread, *(name for name in source.columns if name not in in_use)),
     )

@@ -465,14 +465,14 @@ LONGEST = 70
 """Names are cut off here in messages."""
 
 
-def shown(names: Sequence[str], most: int = 12) -> str:
+def shown(names: Sequence[str], limit: int = 12) -> str:
     """Join the first dozen of some names with commas, each on one line and not longer than a line.
 
     Examples
     --------
-    >>> shown(["a", "b", "c"], most=2)
+    >>> shown(["a", "b", "c"], limit=2)
     'a, b, … (3 in all)'
     """
-    plain = [" ".join(str(name).split()) for name in names[:most]]
+    plain = [" ".join(str(name).split()) for name in names[:limit]]
     listed = ", ".join(name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in plain)
-    return listed if len(names) <= most else f"{listed}, … ({len(names):,} in all)"
+    return listed if len(names) <= limit else f"{listed}, … ({len(names):,} in all)"

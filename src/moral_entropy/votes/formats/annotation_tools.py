@@ -337,10 +337,9 @@ def _annotations(entry: Record, item: str, name: str) -> Iterable[tuple[Any, Any
     """Pair annotators and labels: side by side, separated by commas, or (third edition) labels by annotator."""
     annotations = entry.get("annotations")
     if isinstance(annotations, dict):
+        answers = [(annotator, label) for annotator, label in annotations.items() if label not in (None, "")]
         # Labels such as `neutral,contradiction` are several.
-        split = {who: [part.strip() for part in str(label).split(",")] for who, label in annotations.items()}
-        answers = [(who, label) for who, label in annotations.items() if label not in (None, "")]
-        return [(who, split[who] if isinstance(label, str) and "," in label else label) for who, label in answers]
+        return [(annotator, label.split(",") if "," in str(label) else label) for annotator, label in answers]
     labels, annotators = _cells(annotations), _cells(entry.get("annotators"))
     return paired(labels, annotators if labels else [], item, name, "correct it, or take the item out")
 

@@ -33,9 +33,9 @@ CASES = ("testCases", "test_cases")
 
 def detect_deepeval(path: Path) -> bool:
     """Return whether a file is a test run of DeepEval."""
-    seen = peek(path)
+    head = peek(path)
     return any(
-        seen.has(*inside, cases, metrics)
+        head.has(*inside, cases, metrics)
         for inside in ((), ("testRunData",))
         for cases in CASES
         for metrics in ("metricsData", "metrics_data")
@@ -67,8 +67,8 @@ def detect_lm_eval(path: Path) -> bool:
 
 
 def _is_samples(path: Path) -> bool:
-    seen = peek(path)
-    return all(seen.has(name) for name in ("doc_id", "filter", "metrics", "filtered_resps"))
+    head = peek(path)
+    return all(head.has(name) for name in ("doc_id", "filter", "metrics", "filtered_resps"))
 
 
 def lm_eval_files(path: Path) -> list[Path]:
@@ -97,8 +97,8 @@ def lm_eval_to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
 
 def detect_mlflow(path: Path) -> bool:
     """Return whether a file holds traces of MLflow with assessments."""
-    seen = peek(path)
-    return any(seen.has(*inside, "assessments", "assessment_name") for inside in ((), ("info",), ("traces", "info")))
+    head = peek(path)
+    return any(head.has(*inside, "assessments", "assessment_name") for inside in ((), ("info",), ("traces", "info")))
 
 
 def mlflow_to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -123,8 +123,8 @@ def mlflow_to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
 
 
 def _traces(path: Path) -> list[Record]:
-    seen = peek(path)
-    if ("traces",) in seen.lists:
+    head = peek(path)
+    if ("traces",) in head.lists:
         return dicts(mapping(read_json(path)).get("traces"))
     return read_records(path)
 

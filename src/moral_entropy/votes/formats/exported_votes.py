@@ -75,18 +75,18 @@ class ExportedVotes:
 
     def add_vote(self, item: Any, annotator: Any, question: Any, label: Any, *, missing: str = "no label") -> None:
         """Add a vote; a list or tuple chooses all its labels, and none at all is counted as `missing`."""
-        chosen: Label | None
+        choice: Label | None
         if isinstance(label, (list, tuple)):
-            chosen = tuple(dict.fromkeys(name for part in label if (name := canonical_label(part)) is not None))
+            choice = tuple(dict.fromkeys(name for part in label if (name := canonical_label(part)) is not None))
         else:
-            chosen = canonical_label(label)
+            choice = canonical_label(label)
         if annotator == ANONYMOUS:
             annotator = None
             self.log.note(NOBODY_NAMED)
-        if chosen is None:
+        if choice is None:
             self.log.drop(missing, 1)
         else:
-            self.votes.append((_id(item), _id(annotator), str(question), chosen))
+            self.votes.append((_id(item), _id(annotator), str(question), choice))
 
     def to_table(self, hint: str, *, free_text: bool = False, surely: Collection[str] = ()) -> pl.DataFrame:
         """Return the votes as a long table.
@@ -111,10 +111,10 @@ class ExportedVotes:
 
     def _unwrapped(self, votes: Sequence[Vote]) -> list[Vote]:
         """Take single choices out of their lists; with several to choose from, choosing none is a vote too."""
-        several = {question for _, _, question, label in votes if isinstance(label, tuple) and len(label) > 1}
+        multiple = {question for _, _, question, label in votes if isinstance(label, tuple) and len(label) > 1}
         plain = []
         for item, annotator, question, label in votes:
-            if not isinstance(label, tuple) or question in several:
+            if not isinstance(label, tuple) or question in multiple:
                 plain.append((item, annotator, question, label))
             elif label:
                 plain.append((item, annotator, question, label[0]))
@@ -142,9 +142,9 @@ class ExportedVotes:
     def _fact_columns(self, items: Sequence[Any]) -> list[pl.Series]:
         column_of: dict[str, str] = {}
         for name in dict.fromkeys(name for facts in self.facts.values() for name in facts):
-            # A name that would be taken for a part of the vote, or for gold labels, gets a prefix.
-            taken = name.strip().casefold() in ROLES or guess_column("gold", [name])
-            column_of.setdefault(f"data.{name}" if taken else name, name)
+            # A name that would be is_role for a part of the vote, or for gold labels, gets a prefix.
+            is_role = name.strip().casefold() in ROLES or guess_column("gold", [name])
+            column_of.setdefault(f"data.{name}" if is_role else name, name)
         return [
             series_of(column, [self.facts.get(item, {}).get(name) for item in items])
             for column, name in column_of.items()

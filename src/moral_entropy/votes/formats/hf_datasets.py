@@ -1,4 +1,4 @@
-"""Hugging Face datasets: a folder written by `save_to_disk`, or one of Parquet files.
+"""Hugging Face datasets: a folder features by `save_to_disk`, or one of Parquet files.
 
 Arrow streams are read whole, Parquet one column at a time. Classes get their names; the splits are joined, with a
 column `split`. What the columns mean is left to the reader of tables, except for exports of Argilla and our own.
@@ -58,8 +58,8 @@ def _joined(parts: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
         return parts[UNSPLIT]
     with_split = []
     for split, frame in parts.items():
-        known = SPLIT in frame.collect_schema().names()
-        with_split.append(frame if known else frame.with_columns(pl.lit(split).alias(SPLIT)))
+        has_split = SPLIT in frame.collect_schema().names()
+        with_split.append(frame if has_split else frame.with_columns(pl.lit(split).alias(SPLIT)))
     return pl.concat(with_split, how="diagonal_relaxed")
 
 
@@ -129,10 +129,10 @@ def _split_of(file: Path, root: Path) -> str:
 def _parquet_features(file: Path) -> Mapping[str, Any]:
     """Return the features that the library writes into the metadata of its Parquet files, if there are any."""
     try:
-        written = json.loads(pl.read_parquet_metadata(file).get("huggingface", "{}"))
+        features = json.loads(pl.read_parquet_metadata(file).get("huggingface", "{}"))
     except (json.JSONDecodeError, RecursionError):
         return {}
-    return mapping(mapping(mapping(written).get("info")).get("features"))
+    return mapping(mapping(mapping(features).get("info")).get("features"))
 
 
 def _with_class_names(frame: pl.LazyFrame, features: Mapping[str, Any]) -> pl.LazyFrame:

@@ -43,14 +43,14 @@ ZSTD = 93
 
 def detect(path: Path) -> bool:
     """Return whether a file is a log of Inspect, or a folder has some."""
-    return bool(logs_in(path, ENDINGS, _is_log, most=20))
+    return bool(logs_in(path, ENDINGS, _is_log, limit=20))
 
 
 def _is_log(path: Path) -> bool:
-    seen = peek(path)
-    if seen.kind == "zip":
-        return bool({HEADER, START} & set(seen.names)) and any(name.startswith(SAMPLES) for name in seen.names)
-    return seen.has("eval", "task") and seen.has("eval", "model")
+    head = peek(path)
+    if head.kind == "zip":
+        return bool({HEADER, START} & set(head.names)) and any(name.startswith(SAMPLES) for name in head.names)
+    return head.has("eval", "task") and head.has("eval", "model")
 
 
 def data_files(path: Path) -> list[Path]:
@@ -114,11 +114,11 @@ def _add(
 def _read(path: Path) -> tuple[Record, list[Record]]:
     """Read the header and the samples of one log."""
     if peek(path).kind != "zip":
-        whole = read_json(path)
-        if not isinstance(whole, dict) or not isinstance(whole.get("eval"), dict):
+        log = read_json(path)
+        if not isinstance(log, dict) or not isinstance(log.get("eval"), dict):
             msg = f"{path.name} is no log of Inspect: it has no record 'eval'."
             raise VotesError(msg)
-        return whole, dicts(whole.get("samples"))
+        return log, dicts(log.get("samples"))
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_zip(archive, path.name)

@@ -37,13 +37,13 @@ LABELS = ("label", "vote", "annotation", "rating", "score")
 
 def detect(path: Path) -> bool:
     """Return whether a file has verdicts of judges, by item or one by one."""
-    seen = peek(path)
+    head = peek(path)
 
     def has(names: Iterable[str]) -> bool:
-        return any(seen.has(name) for name in names)
+        return any(head.has(name) for name in names)
 
-    panel = any(len(key) > 1 and key[0] in PANELS and (key[0],) not in seen.lists for key in seen.keys)
-    return seen.kind == "json" and has(IDS) and (panel or (has(JUDGE) and has(SAID) and not has(LABELS)))
+    panel = any(len(key) > 1 and key[0] in PANELS and (key[0],) not in head.lists for key in head.keys)
+    return head.kind == "json" and has(IDS) and (panel or (has(JUDGE) and has(SAID) and not has(LABELS)))
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -57,16 +57,16 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(record, without={*IDS, *PANELS, *JUDGE, *SAID, "criterion"})
         facts = scalars(mapping(record.get("metadata"))) | about
         votes.add_item(item, facts | {"text": text_of(facts)})
-        for judge, question, said in _verdicts(record):
-            verdict = verdict_in(said) if isinstance(said, (str, dict)) else said
+        for judge, question, answer in _verdicts(record):
+            verdict = verdict_in(answer) if isinstance(answer, (str, dict)) else answer
             # A short text without any pattern is the label itself.
-            if verdict is None and isinstance(said, str) and len(said.split()) == 1:
-                verdict = said
+            if verdict is None and isinstance(answer, str) and len(answer.split()) == 1:
+                verdict = answer
             votes.add_vote(item, judge, question, verdict, missing=NO_VERDICT)
     return votes.to_table("A verdict is a label, or in a text [[A]], Score: 4, or yes or no.")
 
 
 def _verdicts(record: Record) -> list[tuple[Any, str, Any]]:
     if panel := next((name for name in PANELS if isinstance(record.get(name), dict)), None):
-        return [(judge, QUESTION, said) for judge, said in record[panel].items()]
+        return [(judge, QUESTION, answer) for judge, answer in record[panel].items()]
     return [(first_of(record, *JUDGE), str(record.get("criterion") or QUESTION), first_of(record, *SAID))]

@@ -34,9 +34,9 @@ JUDGE = ("judge", "model", "evaluator")
 
 def detect(path: Path) -> bool:
     """Return whether a file has exported scores."""
-    seen = peek(path)
-    inside = [key[-1] for key in seen.keys if len(key) == 1 or (len(key) == 2 and key[0] == "data")]
-    names = {_plain(name) for name in (seen.names if seen.kind == "text" else inside)}
+    head = peek(path)
+    inside = [key[-1] for key in head.keys if len(key) == 1 or (len(key) == 2 and key[0] == "data")]
+    names = {_plain(name) for name in (head.names if head.kind == "text" else inside)}
     return names >= {"traceid", "name", "source"} and bool({"value", "stringvalue"} & names)
 
 
@@ -52,16 +52,16 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
         metadata = scalars(mapping(row.get("metadata")))
         about = scalars(metadata, without=JUDGE)
         votes.add_item(item, about | {"text": text_of(about)})
-        question, *named = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
-        votes.add_vote(item, named[0] if named else _judge(row, metadata), question, _value(row), missing=NO_VERDICT)
+        question, *judges = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
+        votes.add_vote(item, judges[0] if judges else _judge(row, metadata), question, _value(row), missing=NO_VERDICT)
     return votes.to_table("Export scores of traces or observations.")
 
 
 def _rows(path: Path, log: ReadingLog) -> list[Record]:
-    seen = peek(path)
-    if seen.kind != "json":
+    head = peek(path)
+    if head.kind != "json":
         return read_rows(path, log)
-    return dicts(mapping(read_json(path)).get("data")) if ("data",) in seen.lists else read_records(path)
+    return dicts(mapping(read_json(path)).get("data")) if ("data",) in head.lists else read_records(path)
 
 
 def _plain(name: Any) -> str:

@@ -22,12 +22,12 @@ ENDINGS = (".jsonl", ".json")
 
 def detect(path: Path) -> bool:
     """Return whether a file is a log of OpenAI evals, or a folder has some."""
-    return bool(logs_in(path, ENDINGS, _is_log, most=20))
+    return bool(logs_in(path, ENDINGS, _is_log, limit=20))
 
 
 def _is_log(path: Path) -> bool:
-    seen = peek(path)
-    return seen.has("spec", "completion_fns") and seen.has("sample_id") and seen.has("data")
+    head = peek(path)
+    return head.has("spec", "completion_fns") and head.has("sample_id") and head.has("data")
 
 
 def data_files(path: Path) -> list[Path]:

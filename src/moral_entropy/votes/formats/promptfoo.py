@@ -32,9 +32,9 @@ FAILED = re.compile(
 
 def detect(path: Path) -> bool:
     """Return whether a file has results of promptfoo."""
-    seen = peek(path)
+    head = peek(path)
     return any(
-        seen.has(*inside, "gradingResult") and (seen.has(*inside, "testCase") or seen.has(*inside, "vars"))
+        head.has(*inside, "gradingResult") and (head.has(*inside, "testCase") or head.has(*inside, "vars"))
         for inside in (("results",), ("results", "results"))
     )
 
@@ -47,22 +47,22 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
         msg = f"{path.name} has no results of promptfoo. Write them with: promptfoo eval -o results.json"
         raise VotesError(msg)
     graded = any(JUDGES.search(_type(part)) for row in rows for part in _components(row))
-    several = [name for name in ("provider", "prompt") if len({_named(row, name) for row in rows}) > 1]
+    multiple = [name for name in ("provider", "prompt") if len({_named(row, name) for row in rows}) > 1]
     votes = ExportedVotes(path.name, "promptfoo", log)
     for row in rows:
-        item = "/".join([str(_test(row)), *(_named(row, name) for name in several)])
+        item = "/".join([str(_test(row)), *(_named(row, name) for name in multiple)])
         votes.add_item(item, _facts(row))
         if first_of(row, "error") is not None and row.get("failureReason") == 2:
             log.drop("output that failed", 1)
-        seen: Counter[tuple[str, str]] = Counter()
+        times: Counter[tuple[str, str]] = Counter()
         for part in _components(row):
             if graded and not JUDGES.search(_type(part)):
                 log.drop("assertion that no model graded", 1)
                 continue
             question, judge = str(first_of(mapping(part.get("assertion")), "metric") or "pass"), _judge(part)
-            seen[question, judge] += 1
-            who = judge if (again := seen[question, judge]) == 1 else f"{judge}#{again}"
-            votes.add_vote(item, who, question, _verdict(part), missing=NO_VERDICT)
+            times[question, judge] += 1
+            name = judge if (again := times[question, judge]) == 1 else f"{judge}#{again}"
+            votes.add_vote(item, name, question, _verdict(part), missing=NO_VERDICT)
     return votes.to_table("Votes are the results of assertions, such as llm-rubric: the tests have none.")
 
 

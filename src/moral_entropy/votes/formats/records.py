@@ -214,12 +214,12 @@ def read_rows(path: Path, log: ReadingLog) -> list[Record]:
 
 
 def logs_in(
-    path: Path, endings: Collection[str], is_log: Callable[[Path], bool], most: int | None = None
+    path: Path, endings: Collection[str], is_log: Callable[[Path], bool], limit: int | None = None
 ) -> list[Path]:
-    """Return the logs of an evaluation tool: those of a folder, of which `most` files are looked at, or the file."""
+    """Return the logs of an evaluation tool: those of a folder, of which `limit` files are looked at, or the file."""
     if not path.is_dir():
         return [path] if is_log(path) else []
-    return [file for file in sorted(path.iterdir())[:most] if file.suffix in endings and is_log(file)]
+    return [file for file in sorted(path.iterdir())[:limit] if file.suffix in endings and is_log(file)]
 
 
 def dicts(value: Any) -> list[Record]:
@@ -287,8 +287,8 @@ def last_text(messages: Any, role: str | None = None) -> str | None:
     """
     if isinstance(messages, str):
         return messages
-    said = [message.get("content") for message in dicts(messages) if role is None or message.get("role") == role]
-    return next((text for text in reversed(said) if isinstance(text, str)), None)
+    contents = [message.get("content") for message in dicts(messages) if role is None or message.get("role") == role]
+    return next((text for text in reversed(contents) if isinstance(text, str)), None)
 
 
 def paired(labels: list[Any], annotators: list[Any], item: Any, name: str, remedy: str) -> Iterator[tuple[Any, Any]]:

@@ -1,9 +1,5 @@
-"""Figures of a run: the four headlines, and those that `moral-entropy check` can put limits on.
+"""Figures of a run that `moral-entropy check` can put limits on, besides those on rules.
 
-The headlines: what was found by checking, what share of the labels is uncertain and of which kind, what the votes are
-worth, and what the rule that most would use changes.
-
-Limits, besides those on rules:
 `error` is the share of wrong labels by spot check or gold and `accuracy` the rest; `uncertain` the share of uncertain
 labels, `votes_per_item` their mean, `alpha` Krippendorff's (the lowest question's): with
 `care/` before it, one question's. `annotators.below_chance` is the share of annotators whose votes are surely
@@ -17,20 +13,17 @@ worst question's); with `care/` before it, one question's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from moral_entropy.model.consensus import surely_below_chance
-from moral_entropy.model.entropy import ENOUGH_VOTES, MOST_WRONG
+from moral_entropy.model.entropy import MOST_WRONG
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
-from moral_entropy.schemas import BETWEEN, PARTS
-from moral_entropy.ties import DECIMALS, TIE, tie_key
-from moral_entropy.verdict.rates import ends_in_percent, is_outside, main_rule, pooled_rate
-from moral_entropy.verdict.verdict import Verdict
+from moral_entropy.ties import DECIMALS, TIE
+from moral_entropy.verdict.rates import wrong_by
 
 ORDER = ("unknown", "not yet", "ship soft", "ship")
 """Verdicts, from worst to best."""
@@ -39,79 +32,12 @@ ANNOTATOR = "annotator:"
 
 Row = dict[str, Any]
 
-KINDS = {
-    "ambiguity": "ambiguous: no vote settles them",
-    "doubt_votes": "too few votes",
-    "doubt_annotators": "annotators too little known",
-    BETWEEN: "groups have a label each: no vote settles them",
-}
-"""Why a label is uncertain, by the largest part of its entropy."""
 
-
-@dataclass(frozen=True)
-class Headline:
-    """One figure of the first screen.
-
-    Parameters
-    ----------
-    name
-        What it is.
-    value, low, high
-        As text, with its unit; the last two are empty without an interval.
-    note
-        What it says.
-    """
-
-    name: str
-    value: str
-    low: str
-    high: str
-    note: str
-
-
-def headlines(run: Run, verdict: Verdict) -> list[Headline]:
-    """Return the four figures a reader asks for first."""
-    found = [_checked(verdict), _uncertain(run), _votes(run), _changes(run)]
-    return [headline for headline in found if headline is not None]
-
-
-def _checked(verdict: Verdict) -> Headline:
-    error = verdict.error
-    if error is None:
-        return Headline("labels found wrong", "not checked", "", "", "no spot check was made and there is no gold")
-    by = "a spot check" if verdict.checked_by == "spot check" else "gold"
-    note = f"{error.wrong:,.0f} of {error.checked:,}, by {by}"
-    if error.low == error.high:
-        return Headline("labels found wrong", f"{error.value:.1%}", "", "", f"{note}: all of them were checked")
-    return _share("labels found wrong", error.value, error.low, error.high, note)
-
-
-def uncertain_by_kind(run: Run) -> dict[str, float]:
-    """Return the share of labels that are uncertain (chance of error above ¼), by the largest part of the entropy."""
-    two = [question.name for question in run.questions if len(question.labels) == 2]
-    top = pl.when(pl.col("question").is_in(two)).then(pl.max_horizontal("p", 1.0 - pl.col("p"))).otherwise("p")
-    weight = pl.col("count")
-    # Ties go to the first: parts are compared to nine decimals.
-    names = (*PARTS, BETWEEN) if run.between_groups else PARTS
-    parts = {name: pl.col(name).fill_null(0.0).round(DECIMALS) for name in names}
-    largest = pl.max_horizontal(parts.values())
-    is_largest = [pl.when((part == largest) & (largest > 0)).then(pl.lit(name)) for name, part in parts.items()]
-    kind = pl.coalesce(*is_largest, pl.lit(""))
-    rows = run.scan("items").select(weight, doubtful=top < 1.0 - MOST_WRONG - TIE, kind=kind)
-    sums = rows.group_by("kind").agg(weight.filter(pl.col("doubtful")).sum(), all=weight.sum())
-    frame = sums.collect(engine="streaming")
-    total = max(float(frame["all"].sum()), 1.0)
-    shares = dict(zip(frame["kind"].to_list(), (frame["count"] / total).to_list(), strict=True))
-    return {kind: shares.get(kind, 0.0) for kind in (*names, "")}
-
-
-def _uncertain(run: Run) -> Headline:
-    shares = uncertain_by_kind(run)
-    kinds = [f"{share:.1%} {KINDS[kind]}" for kind, share in shares.items() if kind and share >= 5e-4]
-    note = f"the chance that the label is wrong is above {MOST_WRONG:.0%}"
-    if kinds and (votes_per_item(run) >= ENOUGH_VOTES or run.between_groups):
-        note = "; ".join(kinds)
-    return Headline("labels uncertain", f"{sum(shares.values()):.1%}", "", "", note)
+def uncertain_share(run: Run) -> float:
+    """Return the share of labels that are uncertain: the chance of error is above ¼."""
+    weight, doubtful = pl.col("count"), wrong_by(run, "p") > MOST_WRONG + TIE
+    share = run.scan("items").select(weight.filter(doubtful).sum() / weight.sum())
+    return float(share.collect(engine="streaming").item() or 0.0)
 
 
 def votes_per_item(run: Run) -> float:
@@ -119,34 +45,6 @@ def votes_per_item(run: Run) -> float:
     weight = pl.col("count")
     mean = run.scan("items").select((pl.col("n_votes") * weight).sum() / weight.sum())
     return float(mean.collect(engine="streaming").item() or 0.0)
-
-
-def _votes(run: Run) -> Headline:
-    return Headline("votes per item", f"{votes_per_item(run):.1f}", "", "", "mean over all items and questions")
-
-
-def _changes(run: Run) -> Headline | None:
-    rule = main_rule(run)
-    row = pooled_rate(run, rule, "disagreement")
-    if row is None:
-        return None
-    note = "share of items that the rule labels otherwise than the consensus does"
-    return _share(f"changed by {rule}", row["value"], row["low"], row["high"], note)
-
-
-def _share(name: str, value: float, low: float | None, high: float | None, note: str) -> Headline:
-    shown = f"{tie_key(value):z.1%}"
-    if low is None or high is None or tie_key(high - low) == 0 == tie_key(value - low):
-        return Headline(name, shown, "", "", note)
-    if is_outside(value, low, high):
-        note += "; outside its range, as on thin votes the label of the mean p is not the one most draws give"
-    low_text, high_text = (f"{end}%" for end in ends_in_percent(low, high))
-    return Headline(name, shown, low_text, high_text, note)
-
-
-def with_interval(one: Headline) -> str:
-    """Show a figure with its interval."""
-    return f"{one.value} ({one.low} to {one.high})" if one.low and one.high else one.value
 
 
 def run_figures(run: Run, *, annotators: bool = True) -> dict[str, Row]:
@@ -161,7 +59,7 @@ def run_figures(run: Run, *, annotators: bool = True) -> dict[str, Row]:
     """
     fits = run.manifest["questions"]
     items = round(sum(fit["items_counted"] for fit in fits))
-    found = {"uncertain": _row(sum(uncertain_by_kind(run).values()), n=items), **_uncertain_by_question(fits)}
+    found = {"uncertain": _row(uncertain_share(run), n=items), **_uncertain_by_question(fits)}
     found |= {"votes_per_item": _row(votes_per_item(run), n=items), **_alphas(run)}
     error = run.verdict.error
     # Without checked labels there is no value, and no limit holds.
