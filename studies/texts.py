@@ -229,7 +229,7 @@ def main() -> None:
     for name, lines in tables.items():
         table = "\n".join(lines)
         print(table, end="\n\n")
-        page = re.sub(rf"(<!-- {name} -->\n\n)(\|.*\n)*", lambda mark, table=table: f"{mark[1]}{table}\n", page)
+        page = re.sub(rf"(<!-- {name} -->\n\n)(\|.*\n)*\n*", lambda mark, table=table: f"{mark[1]}{table}\n\n", page)
     if page:
         PAGE.write_text(page, encoding="utf-8")
 

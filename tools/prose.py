@@ -34,10 +34,10 @@ def sentences(text: str) -> Iterator[str]:
     ['One.', 'Two, e.g. three.', 'Four']
     """
     text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
-    lines = [line for line in text.splitlines() if not re.match(r"\s*(\||#|!\[|<)", line)]
+    lines = [line for line in text.splitlines() if not re.match(r"\s*(\||#|!\[|<)|.* \| ", line)]
     for block in re.split(r"\n\s*\n|\n\s*(?=[-*] |\d+\. )", "\n".join(lines)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"^\s*([-*]|\d+\.) ", "", block))
-        plain = " ".join(re.sub(r"`[^`]*`", "code", plain).split())
+        plain = " ".join(re.sub(r"`[^`]*`(, `[^`]*`)*", "Code", plain).split())
         yield from (part for part in re.split(r"(?<=[.!?:;])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z*`(\d])", plain) if part)
 
 

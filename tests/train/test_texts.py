@@ -152,7 +152,7 @@ def test_p_votes_is_p_of_an_audit_without_texts(counted):
     assert off.items["p_text"].null_count() == off.items.height and "text_worth" not in off.manifest
     figures = [{**one.manifest["text_worth"]["questions"][0], "counted": 0} for one in (plain, run)]
     assert figures[0] == figures[1]
-    assert "They do not count in p" in plain.manifest["text_worth"]["sentence"]
+    assert "Texts do not count in p" in plain.manifest["text_worth"]["sentence"]
 
 
 def test_a_run_with_texts_is_fitted_again_from_its_folder(counted, tmp_path):

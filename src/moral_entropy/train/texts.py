@@ -44,8 +44,10 @@ WORTHS = np.concatenate([[0.0], np.geomspace(0.25, 32.0, 29)])
 NEGLIGIBLE = 0.002
 """A gain below this share of the log loss is none: on shuffled texts half of the gains are above 0."""
 
-MOST_COUNTED, WITHOUT_PAIRS = 8.0, 4.0
-"""Worth, at most, where fewer than `FEWEST` items have two votes: then nothing shows how many votes a text replaces."""
+MOST_COUNTED, WITHOUT_PAIRS = 6.0, 4.0
+"""Votes that a text counts for, at most: of 2, 3, 4, 6, 8 and 12, log loss over 21 cells of docs/evidence/texts.md is
+within .2% of the best from 6 on, and more is worse where votes are many. And its worth, at most, where fewer than
+`FEWEST` items have two votes: then nothing shows how many votes a text replaces."""
 
 FEWEST_ITEMS, MOST_MEASURED = 300, 10_000
 """Items with a text and a vote that a question needs, and items on which the worth is measured where no text counts;
@@ -363,8 +365,8 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
     worth = f"A text is worth about {listed(names, most=6)}" if names else "The worth of texts could not be measured"
     repeats = f"; {facts['repeated']:,} of {facts['texts']:,} texts nearly repeat another" if facts["repeated"] else ""
     if use is None:
-        return f"{worth}{repeats}. They do not count in p; let them with --use-text {TFIDF} or minilm."
-    return f"{worth}{repeats}. They count in p, for at most {MOST_COUNTED:.0f} votes; p_votes is p without them."
+        return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
+    return f"{worth}{repeats}. Texts count in p, for at most {MOST_COUNTED:.0f} votes; p_votes is p without them."
 
 
 def _in_votes(row: dict[str, Any]) -> str:

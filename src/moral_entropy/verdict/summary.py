@@ -284,8 +284,9 @@ def percent(share: float | None) -> str:
 
 
 def _sentences(run: Run) -> list[str]:
+    texts = [facts["sentence"] for facts in [run.manifest.get("text_worth")] if facts]
     if run.verdict.error is not None:
-        return [f"{run.verdict.title} {run.verdict.text}"]
+        return [f"{run.verdict.title} {run.verdict.text}", *texts]
     guessed = []
     if "gold" in run.manifest["guessed"]:
         column = short_name(run.manifest["columns"]["gold"])
@@ -294,7 +295,7 @@ def _sentences(run: Run) -> list[str]:
     sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
     lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
-    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}.", *guessed]
+    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}.", *guessed, *texts]
 
 
 # --- Whom and what to look at ---------------------------------------------------------------------------------------
