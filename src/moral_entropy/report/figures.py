@@ -27,6 +27,9 @@ MAX_NAMES = 60
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C", "#7A3FB0", "#7A4A12", "#94C11F")
 """The colours of Okabe and Ito, which people with colour blindness can tell apart, and a few more."""
 
+PARTS = ("#CC79A7", "#56B4E9", "#D55E00", "#009E73")
+"""The parts of the entropy, as in the report."""
+
 FOUNDATIONS = {
     "#6A4C93": {"authority", "subversion"},
     "#00B4A6": {"care", "harm"},
@@ -92,9 +95,7 @@ def figure_specs(run: Run) -> Iterator[tuple[str, Spec]]:
     ] or [{"question": name, "part": "not split", "nats": total, "at": 0}
           for name, total in entropy.select("question", "total").iter_rows()]  # fmt: skip
     x = {"field": "nats", "type": "quantitative", "title": "mean entropy per item, nats"}
-    colour = _colour(
-        "part", [*run.parts.values(), "not split"], ("#CC79A7", "#56B4E9", "#D55E00", "#009E73", "#8C8C8C")
-    )
+    colour = _colour("part", list(dict.fromkeys(row["part"] for row in parts)), PARTS)
     encoding = {"y": _axis("question"), "x": x, "color": colour, "order": {"field": "at"}}
     yield "entropy", {"data": {"values": _rows(parts)}, "width": 480, "mark": "bar", "encoding": encoding}
     bins = [dot | {"target": line["target"]} for line in reliability_rows(run) for dot in line["dots"]]
@@ -164,19 +165,19 @@ def _dots(
 
 
 def _reliability(bins: Sequence[dict[str, Any]]) -> Spec:
-    names = list(dict.fromkeys(dot["target"] for dot in bins))
-    x, y = (
-        {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": title} for title in ("p", "share of yes in gold")
-    )
-    shared = {"x": {**x, "field": "p"}, "color": _colour("target", names, colours_of(names))}
-    diagonal = {"data": {"values": [{"p": end, "gold": end} for end in (0, 1)]},
-                "mark": {"type": "line", "strokeDash": [4, 4], "color": "gray"},
-                "encoding": {"x": {**x, "field": "p"}, "y": {**y, "field": "gold"}}}  # fmt: skip
-    return {"data": {"values": _rows(bins)}, "width": 320, "height": 320, "layer": [
-        diagonal,
-        {"mark": "rule", "encoding": {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
-        {"mark": {"type": "line", "point": True}, "encoding": {**shared, "y": {**y, "field": "gold"}}},
-    ]}  # fmt: skip
+    """Draw the share of yes in gold by p, one panel per question or label."""
+    axis = {"type": "quantitative", "scale": {"domain": [0, 1]}}
+    x, y = {**axis, "field": "p", "title": "p"}, {**axis, "title": "share of yes in gold"}
+    ends = [{"p": end, "gold": end} for end in (0, 1)]
+    gold = {"x": x, "y": {**y, "field": "gold"}}
+    layers = [
+        {"data": {"values": ends}, "mark": {"type": "line", "strokeDash": [4, 4], "color": "gray"}, "encoding": gold},
+        {"mark": "rule", "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
+        {"mark": {"type": "point", "filled": True}, "encoding": gold},
+    ]
+    facet = {"field": "target", "title": None, "sort": None}
+    return {"data": {"values": _rows(bins)}, "facet": facet, "columns": 4,
+            "spec": {"width": 160, "height": 160, "layer": layers}}  # fmt: skip
 
 
 def _annotators(run: Run) -> Iterator[tuple[str, Spec]]:
