@@ -72,9 +72,9 @@ class Limit:
         limit = f"limit {self.limit:g}" if self.kind == "max" else f"must be at least {self.limit:g}"
         if self.value is None:
             return f"{word}: {self.figure} has no value, {limit}"
-        known = [f"interval {_shown(self.low, 3)} to {_shown(self.high, 3)}"] if self._has_interval else []
-        known += [f"n = {self.n:,}"] if self.n else []
-        about = f" ({'; '.join(known)})" if known else ""
+        values = [f"interval {_shown(self.low, 3)} to {_shown(self.high, 3)}"] if self._has_interval else []
+        values += [f"n = {self.n:,}"] if self.n else []
+        about = f" ({'; '.join(values)})" if values else ""
         return f"{word}: {self.figure} is {_told_apart(self.value, self.limit)}, {limit}{about}"
 
     @property
@@ -124,8 +124,8 @@ def check_limits(
     UNDECIDED: any.fdr is 0.23, limit 0.25 (interval 0.19 to 0.28; n = 120)
     """
     figures = _figures(frame) | dict(more or {})
-    asked: list[tuple[str, Kind]] = [*((one, "max") for one in maxima), *((one, "min") for one in minima)]
-    return [_check(frame, figures, spec, kind, strict=strict) for spec, kind in asked]
+    specs: list[tuple[str, Kind]] = [*((one, "max") for one in maxima), *((one, "min") for one in minima)]
+    return [_check(frame, figures, spec, kind, strict=strict) for spec, kind in specs]
 
 
 def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, kind: Kind, *, strict: bool) -> Limit:
@@ -141,8 +141,8 @@ def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, k
     row = _found(figures, name)
     if row is None:
         raise UsageError(_unknown(frame, figures, name))
-    known = {key: row[key] for key in ("value", *BOUNDS, "n")}
-    return Limit(name, kind, limit, **known, outcome=_outcome(known, kind, limit, strict=strict))
+    values = {key: row[key] for key in ("value", *BOUNDS, "n")}
+    return Limit(name, kind, limit, **values, outcome=_outcome(values, kind, limit, strict=strict))
 
 
 def _outcome(row: Mapping[str, Any], kind: Kind, limit: float, *, strict: bool) -> Outcome:
@@ -162,8 +162,8 @@ def _found(figures: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] |
     if name in figures:
         return figures[name]
     bare, _, reference = name.partition("@")
-    left, _, bound = bare.rpartition(".")
-    row = figures.get(f"{left}@{reference}" if reference else left)
+    scope, _, bound = bare.rpartition(".")
+    row = figures.get(f"{scope}@{reference}" if reference else scope)
     if row is None or bound not in BOUNDS:
         return None
     # A bound has no interval of its own.
@@ -172,14 +172,14 @@ def _found(figures: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] |
 
 def _figures(frame: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Return every row by the name of its figure; of a question with two labels the name leaves out the label."""
-    several = questions_with_many_labels(frame)
+    many_labels = questions_with_many_labels(frame)
     rows = (*frame.iter_rows(named=True), *accuracy_rows(frame))
-    return {_name(row, several): row for row in rows}
+    return {_name(row, many_labels): row for row in rows}
 
 
 def _name(row: dict[str, Any], several: set[str]) -> str:
-    shown = row["label"] != ALL and row["question"] in several
-    name = f"{row['rule']}[{row['label']}]" if shown else row["rule"]
+    has_label = row["label"] != ALL and row["question"] in several
+    name = f"{row['rule']}[{row['label']}]" if has_label else row["rule"]
     name += f".{row['metric']}"
     if row["question"] != ALL:
         name = f"{row['question']}/{name}"
@@ -193,15 +193,15 @@ def _unknown(frame: pl.DataFrame, figures: Mapping[str, Any], name: str) -> str:
     near = near_names(name, figures)
     plain = [figure for figure in figures if "/" not in figure and ":" not in figure and "." not in figure]
     if "." not in name and plain:
-        what = f"there is no figure {name!r}. Figures: {', '.join(plain)}, and rule.metric such as any.fdr."
+        sentence = f"there is no figure {name!r}. Figures: {', '.join(plain)}, and rule.metric such as any.fdr."
     elif "annotator:" in name and any("annotator:" in figure for figure in figures):
-        what = (
+        sentence = (
             f"there is no figure {name!r}. Of an annotator there are annotator:NAME.accuracy, .youden, .sensitivity, "
             ".specificity and .below_chance, with two labels and draws; with gold annotator:NAME.accuracy@gold."
         )
     else:
-        what = _what_is_unknown(frame, name)
-    return f"{what}{f' Did you mean {near}?' if near else ''}"
+        sentence = _what_is_unknown(frame, name)
+    return f"{sentence}{f' Did you mean {near}?' if near else ''}"
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
@@ -220,13 +220,13 @@ def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
     references = frame["reference"].unique().sort().to_list()
     if "@" in name and reference not in references:
         return f"there is no reference {reference!r} for {name!r}. References: {', '.join(references)}."
-    left, _, metric = bare.rpartition(".")
+    scope, _, metric = bare.rpartition(".")
     metrics = ["accuracy", *frame["metric"].unique(maintain_order=True).to_list()]
     metrics.sort(key=lambda name: name.startswith("thresholded_"))
-    if metric not in metrics or not left:
+    if metric not in metrics or not scope:
         return f"there is no metric {metric!r} in {name!r}. Metrics: {listed(metrics, most=MOST_METRICS)}."
     rules = frame["rule"].unique(maintain_order=True).to_list()
-    scoped = left.partition("[")[0]
+    scoped = scope.partition("[")[0]
     if not any(scoped == rule or scoped.endswith((f"/{rule}", f":{rule}")) for rule in rules):
         return f"there is no rule in {name!r} that was audited. Rules: {', '.join(rules)}."
     questions = frame["question"].unique(maintain_order=True).to_list()
