@@ -303,7 +303,7 @@ class Run:
         from moral_entropy.rules.gate import check_limits
         from moral_entropy.verdict.figures import run_figures
 
-        return check_limits(self.rules, maxima=maximum, minima=minimum, more=run_figures(self), strict=strict)
+        return check_limits(self.rules, maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 
     def export(self, out: str | Path, *, to: str = "csv", force: bool = False) -> list[Path]:
         """Write the items with votes, probabilities and soft labels for other programs, and return the files."""
