@@ -1,7 +1,7 @@
 """Do scores by judges hold what they promise? Simulated panels in five worlds, and panels whose majority is wrong.
 
 Usage: python studies/judges.py [--panels 160] [--worlds independent,shared,…] [--wrong-majority 60]
-       [--position-bias 60] [--convarg FOLDER]
+       [--position-bias 60] [--real FOLDER] [--convarg FOLDER]
 
 Four systems answer the same 300 prompts (60 prompts in five epochs in the world of clusters), five judges are right in
 90 to 70%, and 150 answers are known, at random. Prints, by world, how often 90% intervals hold the planted share, their
@@ -106,20 +106,51 @@ def wrong_majority(panels: int) -> None:
         right = {"gpt-4o": rng.random(n) < 0.9, "claude-3": rng.random(n) < 0.8}
         right |= {name: np.where(rng.random(n) < 0.9, ~shared_i, rng.random(n) < 0.5)
                   for name in ("llama-3", "qwen", "mistral")}  # fmt: skip
-        gold = [str(truth) if i < n_known else None for i, truth in enumerate(truth_i)]
-        rows = [(i, name, str(right_i[i] == truth_i[i]), gold[i]) for name, right_i in right.items() for i in range(n)]
+        gold = [("no", "yes")[int(truth)] if i < n_known else None for i, truth in enumerate(truth_i)]
+        rows = [
+            (i, name, ("no", "yes")[int(right_i[i] == truth_i[i])], gold[i])
+            for name, right_i in right.items()
+            for i in range(n)
+        ]
         run = me.audit(pl.DataFrame(rows, schema=["item", "annotator", "label", "gold"], orient="row"), draws=20)
         judges = describe_judges(run)
         first.append(judges.frame["judge"][0] == "gpt-4o")
         unseen = judges.labels.filter(~pl.col("known"))
         item_i = unseen["item"].cast(pl.Int64).to_numpy()
         best = right["gpt-4o"][item_i].mean()
-        gains.append(((unseen["label"] == "True").to_numpy() == truth_i[item_i]).mean() - best)
+        gains.append(((unseen["label"] == "yes").to_numpy() == truth_i[item_i]).mean() - best)
         roles = run.annotators.filter(pl.col("gold_accuracy") >= 0.7)["role"].to_list()
         slandered += sum("guess" in role for role in roles)
     print(f"{panels} panels with a wrong majority: best judge first in {np.mean(first):.1%}; labels against the best")
     print(f"judge's: {100 * np.mean(gains):+.2f} points ({100 * np.min(gains):.1f} to {100 * np.max(gains):.1f});")
     print(f"{slandered} judges right in 70% of the known answers are called guessing, or worse")
+
+
+def real(folder: Path, repetitions: int = 200) -> None:
+    """Print how often intervals hold the mean of all answers of public panels, with few answers revealed at random."""
+    from moral_entropy.judges.estimates import Answers, corrected_means, known_mean
+    from moral_entropy.judges.known import known_items
+    from moral_entropy.judges.values import quantities
+
+    for name in ("llmbar_natural", "trecrag24_9judges", "bluebird", "rte", "hate_paradigms", "web"):
+        run = me.audit(folder / name / "votes.csv", draws=0, gold_file=folder / name / "gold.csv")
+        items = known_items(run, run.questions[0])
+        [quantity, *_] = quantities(run.questions[0])
+        at = np.flatnonzero(items.known_i)
+        truth = float((items.truth_ik[at] @ quantity.value_k).mean())
+        for n_known in (50, 200):
+            held, length = [], []
+            for repetition in range(repetitions):
+                rng = np.random.default_rng([repetition, n_known])
+                rows = rng.choice(at, 1_000)
+                answers = Answers(np.zeros(1_000, int), np.arange(1_000), np.arange(1_000) < n_known,
+                                  items.truth_ik[rows], items.p_ik[rows], np.ones(1_000))  # fmt: skip
+                [estimate], _ = corrected_means(answers, quantity.value_k)
+                alone = known_mean(answers.truth_ik[:n_known] @ quantity.value_k)
+                held.append(estimate.low <= truth <= estimate.high)
+                length.append((estimate.high - estimate.low) / (alone.high - alone.low))
+            print(f"{name:18} {quantity.name:20} {n_known:4} known: held {np.mean(held):.3f}, length against known "
+                  f"answers alone {np.mean(length):.2f}", flush=True)  # fmt: skip
 
 
 def convarg(folder: Path) -> None:
@@ -207,6 +238,7 @@ if __name__ == "__main__":
     parser.add_argument("--majority", action="store_true", help="the majority of people is gold, as 0.2 needs it")
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--convarg", type=Path, help="folder of convarg_pairs")
+    parser.add_argument("--real", type=Path, help="folder with public panels")
     parser.add_argument("--position-bias", type=int, default=0)
     parser.add_argument("--wrong-majority", type=int, default=0)
     chosen = parser.parse_args()
@@ -218,5 +250,7 @@ if __name__ == "__main__":
         wrong_majority(chosen.wrong_majority)
     if chosen.position_bias:
         position_bias(chosen.position_bias)
+    if chosen.real:
+        real(chosen.real)
     if chosen.convarg:
         convarg(chosen.convarg)

@@ -126,7 +126,7 @@ def an_added_table(run):
 
 def the_report(run):
     page = (run / "report.html").read_text()
-    place = page.index('"headlines":')
+    place = page.index("<body")
     changed = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), page[place:], count=1)
     (run / "report.html").write_text(page[:place] + changed)
 

@@ -145,7 +145,10 @@ def _shared_labels(runs: Runs) -> Labels:
 
 
 def _labels_of(run: Run) -> Labels:
-    return {asked.name: tuple(sorted(asked.labels, key=lambda name: name == asked.positive)) for asked in run.questions}
+    return {
+        question.name: tuple(sorted(question.labels, key=lambda name: name == question.positive))
+        for question in run.questions
+    }
 
 
 def _count(questions: Sequence[str] | Labels) -> str:
@@ -156,7 +159,7 @@ def _count(questions: Sequence[str] | Labels) -> str:
 def _read_items(run: Run, labels: Labels) -> pl.DataFrame:
     """Return items of shared questions; `target` lists the positive one of two labels, all of more, `p_k` their p."""
     targets = {question: [names[1]] if len(names) == 2 else list(names) for question, names in labels.items()}
-    shown = pl.DataFrame({"question": list(targets), "target": list(targets.values())})
+    labels_shown = pl.DataFrame({"question": list(targets), "target": list(targets.values())})
     items = run.items.with_columns(pl.col("item").cast(pl.String).alias(KEY))
     repeated = items.filter(pl.struct("question", KEY).is_duplicated())
     _refuse(repeated, f"{repeated.height:,} rows of {run.where}/items.parquet repeat a question and item")
@@ -164,9 +167,9 @@ def _read_items(run: Run, labels: Labels) -> pl.DataFrame:
         # Nothing lies between groups where no truth per group was found; without draws nobody knows.
         items = items.with_columns((0.0 * pl.col("doubt_votes")).alias(BETWEEN))
     # Questions stay in the order of run a.
-    items = shown.join(items.sort(KEY), on="question", maintain_order="left_right")
+    items = labels_shown.join(items.sort(KEY), on="question", maintain_order="left_right")
     posterior = run.table("posterior").rename({"class": "label", "item": KEY}).cast({KEY: pl.String})
-    order = shown.explode("target").rename({"target": "label"}).with_row_index("k")
+    order = labels_shown.explode("target").rename({"target": "label"}).with_row_index("k")
     listed = posterior.join(order, on=["question", "label"]).sort("k").group_by("question", KEY).agg(p_k="p")
     items = items.join(listed, on=["question", KEY], how="left", maintain_order="left").with_columns(
         two=pl.col("target").list.len() == 1
@@ -190,12 +193,12 @@ def _join(runs: Runs, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     sides = [frame.select(*keys, pl.exclude(keys).name.suffix(suffix)) for frame, suffix in ((a, "_a"), (b, "_b"))]
     frame = sides[0].join(sides[1].drop("target", "two"), on=["question", KEY], maintain_order="left")
     if frame.is_empty():
-        held = [
+        sizes = [
             f"{run.where} has {side.height:,} (first: {side[KEY].first()!r})"
             for run, side in zip(runs, (a, b), strict=True)
         ]
         msg = (
-            f"the runs share no item: {held[0]}, {held[1]}. Items are matched by question and id; name the column "
+            f"the runs share no item: {sizes[0]}, {sizes[1]}. Items are matched by question and id; name the column "
             "of ids that both inputs share with --item."
         )
         raise RunFolderError(msg)
@@ -207,12 +210,12 @@ def _join(runs: Runs, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
 
 def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[str]:
     a, b = runs
-    asked, rules = (
+    questions, rules = (
         [list(_labels_of(run)) for run in runs],
         [run.rules["rule"].unique(maintain_order=True).to_list() for run in runs],
     )
-    for run, other in ((0, 1), (1, 0)):
-        if alone := [question for question in asked[run] if question not in asked[other]]:
+    for run, against in ((0, 1), (1, 0)):
+        if alone := [question for question in questions[run] if question not in questions[against]]:
             yield f"only {runs[run].where} has {_count(alone)}: not compared"
         if not runs[run].manifest.get("converged", True):
             yield f"{runs[run].where} did not converge: its figures may move"
@@ -222,8 +225,8 @@ def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[s
         yield f"{elsewhere:,} items are of another domain in {b.where}: sorted by that of {a.where}"
     if weighted := frame.filter(pl.col("count_a") != pl.col("count_b")).height:
         yield f"{weighted:,} items count more or less often in {b.where}: weighted as in {a.where}"
-    for run, other in ((0, 1), (1, 0)):
-        if alone := [rule for rule in rules[run] if rule not in rules[other]]:
+    for run, against in ((0, 1), (1, 0)):
+        if alone := [rule for rule in rules[run] if rule not in rules[against]]:
             yield f"only {runs[run].where} grades {len(alone)} rule{'s' * (len(alone) > 1)} (first: {alone[0]!r})"
     if overlap.filter(pl.col("shared") > 0).select(pl.sum_horizontal("only_a", "only_b").sum()).item():
         yield "grades are of all items of either run, not of the shared ones alone"
@@ -232,7 +235,7 @@ def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[s
 def _moved_items(frame: pl.DataFrame, types: Sequence[pl.DataType]) -> pl.DataFrame:
     """Return the shared items, those that moved most first."""
     # With more than two labels the intervals may be about different ones.
-    same = pl.col("two") | (pl.col("label_a") == pl.col("label_b"))
+    comparable = pl.col("two") | (pl.col("label_a") == pl.col("label_b"))
     apart = (pl.col("p_low_b") > pl.col("p_high_a")) | (pl.col("p_low_a") > pl.col("p_high_b"))
     items = frame.select(
         "question",
@@ -242,7 +245,7 @@ def _moved_items(frame: pl.DataFrame, types: Sequence[pl.DataType]) -> pl.DataFr
         pl.when("two").then(pl.col("p_b") - pl.col("p_a")).alias("change"),
         "moved",
         (pl.col("label_a") != pl.col("label_b")).alias("label_changed"),
-        pl.when(same).then(apart).alias("apart"),
+        pl.when(comparable).then(apart).alias("apart"),
         *(f"{name}_{side}" for name in ("n_votes", "entropy") for side in "ab"),
     )
     return items.sort(pl.col("moved").round(DECIMALS), "question", "item", descending=[True, False, False])
@@ -254,8 +257,8 @@ def _shifts_and_agreement(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFra
     pool = {ALL: frame} if len(by_question) > 1 else {}
     split = frame["domain_a"].null_count() < frame.height
     shifts, agreement = list[dict[str, Any]](), list[dict[str, Any]]()
-    for question, asked in (*by_question.items(), *pool.items()):
-        for domain, rows in _by_domain(asked) if split else [(ALL, asked)]:
+    for question, rows_of_question in (*by_question.items(), *pool.items()):
+        for domain, rows in _by_domain(rows_of_question) if split else [(ALL, rows_of_question)]:
             cell = {"question": question, "domain": domain, "n": round(rows["count_a"].sum())}
             shifts += [cell | row for row in _shift_rows(rows, pooled=question == ALL)]
             figures = _agreement(rows, pooled=question == ALL)
@@ -299,16 +302,16 @@ def _agreement(rows: pl.DataFrame, *, pooled: bool) -> dict[str, float]:
     """Compute how often labels are equal, Cohen's kappa, Pearson's correlation of p, and the mean move."""
     weight_i, positive = rows["count_a"].to_numpy(), rows["target"].list.last()
     labels_a, labels_b = rows["label_a"], rows["label_b"]
-    same = np.average(labels_a == labels_b, weights=weight_i)
+    equal = np.average(labels_a == labels_b, weights=weight_i)
     if pooled:
         labels_a, labels_b = labels_a == positive, labels_b == positive
     pairs = [
-        [np.average(said == name, weights=weight_i) for said in (labels_a, labels_b)] for name in labels_a.unique()
+        [np.average(labels == name, weights=weight_i) for labels in (labels_a, labels_b)] for name in labels_a.unique()
     ]
     chance = float(sum(share_a * share_b for share_a, share_b in pairs))
     return {
-        "agreement": float(same),
-        "kappa": (same - chance) / (1 - chance) if chance < 1 and (not pooled or rows["two"].all()) else math.nan,
+        "agreement": float(equal),
+        "kappa": (equal - chance) / (1 - chance) if chance < 1 and (not pooled or rows["two"].all()) else math.nan,
         "moved": float(np.average(rows["moved"], weights=weight_i)),
     }
 

@@ -21,7 +21,7 @@ from typing import Any
 AGAIN, AT_LAST = 3.0, 10
 """Seconds after which `Stopped` is raised again, if something caught it; how often before the process is ended."""
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 STATE: dict[str, Any] = {"received": None, "raised": 0, "held": 0, "listening": False}
 """The first signal received, how often `Stopped` was raised, and whether it may be: signals belong to the process."""
 
@@ -37,7 +37,9 @@ def begin_listening() -> None:
     STATE.update(received=None, raised=0, held=0, listening=True)
     if threading.current_thread() is threading.main_thread():
         for number in (*SIGNALS, *([signal.SIGALRM] if hasattr(signal, "SIGALRM") else [])):
-            signal.signal(number, _receive)
+            # nohup has the closing of a terminal ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT:
+                signal.signal(number, _receive)
         hook = sys.unraisablehook
         sys.unraisablehook = lambda error: None if issubclass(error.exc_type, Stopped) else hook(error)
 
@@ -55,7 +57,9 @@ def restore_signals(*, program_ends: bool) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         sys.unraisablehook = sys.__unraisablehook__
         signal.signal(signal.SIGINT, signal.SIG_DFL if program_ends else signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in SIGNALS[1:]:
+            if signal.getsignal(number) is _receive:
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _receive(number: int, _frame: FrameType | None) -> None:

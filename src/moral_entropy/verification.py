@@ -88,8 +88,8 @@ def verify(
     if outside := [name for name in files if (folder / name).resolve().parent != folder.resolve()]:
         return Verification((f"{MANIFEST} names {outside[0]!r}, which is not in the folder",))
     options = opened.manifest.get("options", {})
-    named = [options.get(stage, {}).get(name) for stage, name in OTHER_FILES]
-    texts = [name for name in named if isinstance(name, str)]
+    values = [options.get(stage, {}).get(name) for stage, name in OTHER_FILES]
+    texts = [name for name in values if isinstance(name, str)]
     if read := [name for name in texts if name == FRAME or Path(name).suffix or Path(name).exists()]:
         msg = (
             f"{opened.where} was made with {read[0]!r}, which it does not hold, so it cannot be computed again. Audit "
@@ -128,7 +128,7 @@ def _differences(run: Run, computed: Run) -> Iterator[str]:
     yield from [f"{MANIFEST}: {difference}" for difference in facts][:1]
 
 
-def table_difference(written: pl.DataFrame, computed: pl.DataFrame) -> str:
+def table_difference(stored: pl.DataFrame, computed: pl.DataFrame) -> str:
     """Name the first cell in which a table as it was written differs from the one computed again; nothing if none does.
 
     Words, counts and orders must be the same; figures may differ by 1e-9. Columns that only the first table has (those
@@ -140,12 +140,12 @@ def table_difference(written: pl.DataFrame, computed: pl.DataFrame) -> str:
     >>> table_difference(table, table.with_columns(p=pl.Series([0.25, 0.75])))
     "1 of 2 values of p differs; item 'b': 0.5 written, 0.75 computed"
     """
-    if lacking := [name for name in computed.columns if name not in written.columns]:
+    if lacking := [name for name in computed.columns if name not in stored.columns]:
         return f"column {lacking[0]} is missing"
-    if written.height != computed.height:
-        return f"{written.height:,} rows written, {computed.height:,} computed"
+    if stored.height != computed.height:
+        return f"{stored.height:,} rows written, {computed.height:,} computed"
     for name in computed.columns:
-        old, new = written[name].cast(computed[name].dtype, strict=False), computed[name]
+        old, new = stored[name].cast(computed[name].dtype, strict=False), computed[name]
         differs = old.ne_missing(new)
         if new.dtype.is_float():
             differs &= ~((old - new).abs() <= SAME * new.abs().clip(lower_bound=1.0)).fill_null(value=False)
@@ -154,11 +154,11 @@ def table_difference(written: pl.DataFrame, computed: pl.DataFrame) -> str:
             keys = {key: computed[key][row] for key in ROW if key in computed.columns}
             where = ", ".join(f"{key} {value!r}" for key, value in keys.items() if value not in (None, "", ALL))
             cell = f"{where or f'row {row + 1:,}'}: {shown(old[row])} written, {shown(new[row])} computed"
-            return f"{n:,} of {written.height:,} values of {name} differ{'s' * (n == 1)}; {cell}"
+            return f"{n:,} of {stored.height:,} values of {name} differ{'s' * (n == 1)}; {cell}"
     return ""
 
 
-def fact_differences(written: Any, computed: Any, where: str = "") -> Iterator[str]:
+def fact_differences(stored: Any, computed: Any, where: str = "") -> Iterator[str]:
     """Yield where two sets of plain facts differ.
 
     Examples
@@ -166,12 +166,12 @@ def fact_differences(written: Any, computed: Any, where: str = "") -> Iterator[s
     >>> list(fact_differences({"seed": 1, "votes": [3, 4]}, {"seed": 0, "votes": [3, 4]}))
     ['seed: 1 written, 0 computed']
     """
-    if isinstance(written, list) and isinstance(computed, list) and len(written) == len(computed):
-        written, computed = dict(enumerate(written)), dict(enumerate(computed))
-    if isinstance(written, Mapping) and isinstance(computed, Mapping):
-        for name in [name for name in {**computed, **written} if name not in NOT_FROM_VOTES]:
-            yield from fact_differences(written.get(name), computed.get(name), f"{where}.{name}".lstrip("."))
-    elif type(written) is not type(computed) or not (
-        math.isclose(written, computed, rel_tol=SAME, abs_tol=SAME) if type(written) is float else written == computed
+    if isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        stored, computed = dict(enumerate(stored)), dict(enumerate(computed))
+    if isinstance(stored, Mapping) and isinstance(computed, Mapping):
+        for name in [name for name in {**computed, **stored} if name not in NOT_FROM_VOTES]:
+            yield from fact_differences(stored.get(name), computed.get(name), f"{where}.{name}".lstrip("."))
+    elif type(stored) is not type(computed) or not (
+        math.isclose(stored, computed, rel_tol=SAME, abs_tol=SAME) if type(stored) is float else stored == computed
     ):
-        yield f"{where}: {shown(written)} written, {shown(computed)} computed"
+        yield f"{where}: {shown(stored)} written, {shown(computed)} computed"

@@ -15,7 +15,7 @@ import pytest
 from moral_entropy.corpora.simulate import write_simulated
 from moral_entropy.runs.folder import read_manifest, read_table
 
-CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
 @pytest.fixture(scope="module")

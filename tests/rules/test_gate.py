@@ -119,6 +119,6 @@ def test_no_value_cannot_be_decided_strictly_and_near_names_are_suggested():
     assert missing.outcome == "undecided"
     more = {"alpha": {"value": 0.5, "low": None, "high": None, "n": 3}}
     with pytest.raises(UsageError, match=r"no figure 'alfa'\. Figures: alpha, and rule\.metric.*Did you mean alpha\?"):
-        check_limits(FRAME, minima=["alfa=0.2"], more=more)
+        check_limits(FRAME, minima=["alfa=0.2"], extra=more)
     with pytest.raises(UsageError, match=r"Did you mean quorum-2/3\.fdr or care/quorum-2/3\.fdr"):
         check_limits(FRAME, minima=["qorum-2/3.fdr=0.2"])

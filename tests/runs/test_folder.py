@@ -13,7 +13,7 @@ import textwrap
 import pytest
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.folder import MANIFEST_KEYS, write_manifest, writing
+from moral_entropy.runs.folder import MANIFEST_KEYS, changed_files, digest_of, write_manifest, writing
 
 
 def manifest(seed=0):
@@ -275,3 +275,25 @@ def test_an_empty_folder_keeps_its_mode_and_a_mount_point_is_refused_at_once(tmp
     assert private.stat().st_mode & 0o777 == 0o700 and (private / "manifest.json").is_file()
     with pytest.raises(RunFolderError, match="is a mount point"), writing("/"):
         pytest.fail("must be refused before anything is written")
+
+
+def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path):
+    target = tmp_path / "run"
+    target.mkdir(mode=0o700)
+    before = target.stat()
+    with writing(target) as folder:
+        (folder / "manifest.json").write_text("{}")
+        (folder / "items.parquet").write_text("rows")
+    after = target.stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert sorted(path.name for path in target.iterdir()) == ["items.parquet", "manifest.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_names_outside_of_a_run_folder_are_never_read(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("mine")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_manifest(folder, {"files": {"../secret": digest_of(secret)}})
+    assert changed_files(folder) == ["../secret"]

@@ -85,7 +85,7 @@ def check(
         if any("score" in spec for spec in specs):
             figures |= _scores(opened)
         limits = check_limits(
-            leading_rates(opened), maxima=[*maximum, *maxima], minima=[*minimum, *minima], more=figures, strict=strict
+            leading_rates(opened), maxima=[*maximum, *maxima], minima=[*minimum, *minima], extra=figures, strict=strict
         )
         of_verdict = [_of_verdict(opened, verdict)] if verdict is not None else []
     records = [*map(_record, limits), *(record for record, _ in of_verdict)]

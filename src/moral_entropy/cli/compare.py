@@ -191,11 +191,11 @@ def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
     from moral_entropy.schemas import BETWEEN
 
     groups = shifts.partition_by(by, maintain_order=True)
-    shown = groups[:MOST_DOMAINS] if by == "domain" else groups
-    rows = [row for group in shown for row in _shift_rows(group[by][0], group.to_dicts())]
+    blocks = groups[:MOST_DOMAINS] if by == "domain" else groups
+    rows = [row for group in blocks for row in _shift_rows(group[by][0], group.to_dicts())]
     parts = shown_parts("mixed", between=BETWEEN in shifts["metric"]).values()
-    if len(shown) < len(groups):
-        rows.append([f"and {len(groups) - len(shown):,} more", *[""] * (3 + len(parts))])
+    if len(blocks) < len(groups):
+        rows.append([f"and {len(groups) - len(blocks):,} more", *[""] * (3 + len(parts))])
     return plain_table((by, "mean p", "change", "entropy", *parts), rows)
 
 
@@ -214,11 +214,11 @@ def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[st
 def _grades(grades: pl.DataFrame) -> Iterator[str | Table]:
     from moral_entropy.cli.screen import plain_table
 
-    for reference, what in (("consensus", "the consensus"), ("gold", "gold labels")):
+    for reference, title in (("consensus", "the consensus"), ("gold", "gold labels")):
         pooled = grades.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
         if pooled.is_empty():
             continue
-        yield f"rules against {what}, all pooled, %: in a, and the change to b"
+        yield f"rules against {title}, all pooled, %: in a, and the change to b"
         yield "(fpr: wrong yes; fnr: missed yes; fdr: share of yes labels that are wrong)"
         rows, unchanged = dict[tuple[str, ...], list[str]](), []
         for (rule,), figures in pooled.group_by("rule", maintain_order=True):

@@ -43,5 +43,5 @@ def _verdict(differences: Sequence[str]) -> str:
     """Say in one sentence whether the run stands, or what differs first."""
     if not differences:
         return "This run stands: its files are as they were written, and say what the votes and settings give."
-    more = f"; and {len(differences) - 1} more" * (len(differences) > 1)
-    return f"This run does not stand: {differences[0]}{more}."
+    further = f"; and {len(differences) - 1} more" * (len(differences) > 1)
+    return f"This run does not stand: {differences[0]}{further}."

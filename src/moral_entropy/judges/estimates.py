@@ -256,10 +256,10 @@ def _tables(answers: Answers, value_k: Floats, parts: int) -> tuple[Floats, Floa
     guess_ik = answers.weight_i[:, None] * answers.p_ik
     guess_sbk = np.stack([np.bincount(cell_i, column, size // n_parts) for column in guess_ik.T], axis=-1) + 1e-9
     guess_sbk = guess_sbk.reshape(n_systems, n_strata, n_labels)
-    whole = known_psbk.sum(axis=0), rest_psb.sum(axis=0)
+    totals = known_psbk.sum(axis=0), rest_psb.sum(axis=0)
     return (
-        np.concatenate([whole[0][None], whole[0] - known_psbk]),
-        np.concatenate([whole[1][None], whole[1] - rest_psb]),
+        np.concatenate([totals[0][None], totals[0] - known_psbk]),
+        np.concatenate([totals[1][None], totals[1] - rest_psb]),
         guess_sbk / guess_sbk.sum(axis=-1, keepdims=True),
     )
 
@@ -310,11 +310,11 @@ def _trust(known_sbk: Floats, rest_sb: Floats, guess_sbk: Floats, lenders: Seque
     log_ls = np.zeros((len(lenders), len(known_sbk)))
     log_ls[0] = math.log(AGAINST_LENDING)
     for s, own_bk in enumerate(known_sbk):
-        others_sbk, rest = known_sbk.copy(), rest_sb.copy()
+        others_sbk, rest_without = known_sbk.copy(), rest_sb.copy()
         others_sbk[s] = 0.0
-        rest[s] += own_bk.sum(axis=-1)
+        rest_without[s] += own_bk.sum(axis=-1)
         for at, lender in enumerate(lenders):
-            alpha_bk = _posterior(others_sbk, rest, guess_sbk, lender)[s]
+            alpha_bk = _posterior(others_sbk, rest_without, guess_sbk, lender)[s]
             total_b, known_b = alpha_bk.sum(axis=-1), own_bk.sum(axis=-1)
             log_ls[at, s] += (gammaln(alpha_bk + own_bk) - gammaln(alpha_bk)).sum()
             log_ls[at, s] += (gammaln(total_b) - gammaln(total_b + known_b)).sum()
@@ -488,8 +488,8 @@ def answers_needed(estimate: Estimate, limit: float, mass: float = 0.9) -> int |
     distance = abs(estimate.value - limit) / float(ndtri((1.0 + mass) / 2))
     if not estimate.n_known or not math.isfinite(estimate.spread):
         return None
-    left = distance**2 - max(estimate.se**2 - estimate.spread**2 / estimate.n_known, 0.0)
-    return math.ceil(estimate.spread**2 / left - 1e-9) if left > 1e-12 else None
+    remaining = distance**2 - max(estimate.se**2 - estimate.spread**2 / estimate.n_known, 0.0)
+    return math.ceil(estimate.spread**2 / remaining - 1e-9) if remaining > 1e-12 else None
 
 
 def effective_number(weight_i: Floats) -> float:

@@ -302,15 +302,15 @@ def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, truth_ik: Floats, rows: Ints)
 def _answers(run: Run, question: Question, items: pl.Series) -> tuple[Ints, Floats, int]:
     """Return the answers of spot checks that measure, for how many items each was drawn, and how many were chosen."""
     rows = spot_checks(run).filter(pl.col("question") == question.name).drop_nulls("answer")
-    drawn = rows.filter(pl.col("purpose") == "measure")
+    random_rows = rows.filter(pl.col("purpose") == "measure")
     # Within a sheet rows stand for their blocks; the mean of a sheet's weights is 1.
     weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
     joined = items.to_frame("item").join(
-        drawn.select("item", "answer", weight=weight).unique("item", keep="first"),
+        random_rows.select("item", "answer", weight=weight).unique("item", keep="first"),
         on="item", how="left", maintain_order="left",
     )  # fmt: skip
     answer_i = _codes(joined["answer"], list(question.labels))
-    return answer_i, joined["weight"].fill_null(1.0).to_numpy(), rows.height - drawn.height
+    return answer_i, joined["weight"].fill_null(1.0).to_numpy(), rows.height - random_rows.height
 
 
 def _codes(names: pl.Series, labels: list[str]) -> Ints:
@@ -404,7 +404,7 @@ def systems_of(run: Run, question: Question, items: pl.Series, by: str | None) -
     """
     if by is None:
         return [ALL], np.zeros(len(items), dtype=np.int64)
-    values = _column(run, question, items, by, "score by", several=False).fill_null(NO_DOMAIN)
+    values = _column(run, question, items, by, "score by", allow_mixed=False).fill_null(NO_DOMAIN)
     names = values.unique().sort().to_list()
     return names, positions(values, names, default=0).astype(np.int64)
 
@@ -423,12 +423,12 @@ def _clusters(run: Run, question: Question, items: pl.Series, column: str | None
     alone_i = np.arange(len(items))
     if column is None:
         return alone_i
-    values = _column(run, question, items, column, "cluster by", several=True)
+    values = _column(run, question, items, column, "cluster by", allow_mixed=True)
     code_i = positions(values, values.drop_nulls().unique().sort().to_list(), default=UNKNOWN)
     return np.where(code_i == UNKNOWN, len(items) + alone_i, code_i)
 
 
-def _column(run: Run, question: Question, items: pl.Series, name: str, purpose: str, *, several: bool) -> pl.Series:
+def _column(run: Run, question: Question, items: pl.Series, name: str, purpose: str, *, allow_mixed: bool) -> pl.Series:
     """Return a column of the votes by item; refuse items with several values, unless they are allowed."""
     here = pl.col("question") == question.name
     if name == "domain":
@@ -447,7 +447,7 @@ def _column(run: Run, question: Question, items: pl.Series, name: str, purpose: 
         value=value.first(), n=value.n_unique(), last=value.last()
     )  # fmt: skip
     mixed = rows.filter(pl.col("n") > 1)
-    if mixed.height and not several:
+    if mixed.height and not allow_mixed:
         first = mixed.row(0, named=True)
         msg = (
             f"{mixed.height:,} items have more than one {name!r}. First: item {first['item']!r} has {first['value']!r} "

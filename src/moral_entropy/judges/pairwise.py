@@ -98,7 +98,7 @@ def _compared(run: Run, question: Question) -> pl.DataFrame:
     """Return first, second, judge, shown and outcome of every vote that names one of the two, or a tie."""
     votes = run.table("votes", where=pl.col("question") == question.name).drop_nulls(["first", "second", "annotator"])
     position = pl.col("position").cast(pl.String).str.strip_chars().str.to_lowercase()
-    shown = pl.when(
+    second_first = pl.when(
         position.is_in(sorted(SHOWN_SECOND)) | (position == pl.col("second").cast(pl.String).str.to_lowercase())
     )
     value_by_label = sides(question.labels, codes=True)
@@ -113,7 +113,7 @@ def _compared(run: Run, question: Question) -> pl.DataFrame:
     return votes.select(
         first=pl.col("first").cast(pl.String), second=pl.col("second").cast(pl.String),
         judge=pl.col("annotator").cast(pl.String), outcome=outcome,
-        shown=shown.then(-1.0).otherwise(1.0) if "position" in votes.columns else pl.lit(1.0),
+        shown=second_first.then(-1.0).otherwise(1.0) if "position" in votes.columns else pl.lit(1.0),
     ).drop_nulls("outcome")  # fmt: skip
 
 

@@ -88,8 +88,8 @@ class Panel:
         # One pseudo-vote for the label itself and half a one for each: as good as the model's own prior.
         count_jkv = np.tile(0.5 + 0.5 * np.eye(n_labels), (len(self.judges), 1, 1))
         for j, vote_i in enumerate(self.vote_ji[:, here]):
-            seen = vote_i != UNKNOWN
-            np.add.at(count_jkv[j], (self.gold_i[here][seen], vote_i[seen]), 1.0)
+            voted_i = vote_i != UNKNOWN
+            np.add.at(count_jkv[j], (self.gold_i[here][voted_i], vote_i[voted_i]), 1.0)
         share_k = np.bincount(self.gold_i[here], weights=self.weight_i[here], minlength=n_labels) + 0.5
         prior_iz = np.tile(np.log(share_k / share_k.sum()), (len(self.gold_i), 1))
         vote_jzk = np.log(count_jkv / count_jkv.sum(axis=2, keepdims=True))
@@ -102,8 +102,8 @@ class Panel:
 
     def log_weights(self, members: Sequence[int]) -> Floats:
         """Return log weights of the states by the votes of some judges, copies counted once: `log_iz`."""
-        counted = {int(self.group_j[j]): j for j in reversed(members)}.values()
-        return np.asarray(self.prior_iz + sum(self.evidence(j) for j in counted))
+        members_once = {int(self.group_j[j]): j for j in reversed(members)}.values()
+        return np.asarray(self.prior_iz + sum(self.evidence(j) for j in members_once))
 
     def labels(self, log_iz: Floats) -> Floats:
         """Return label probabilities by log weights of states: `p_ik`."""
@@ -111,7 +111,7 @@ class Panel:
 
     def others(self, j: int) -> list[int]:
         """Return everybody who is not counted with one judge."""
-        return [other for other in range(len(self.judges)) if self.group_j[other] != self.group_j[j]]
+        return [colleague for colleague in range(len(self.judges)) if self.group_j[colleague] != self.group_j[j]]
 
     def graded(self) -> tuple[list[Panel], list[Floats], str]:
         """Return the panel on parts of the items, how probable each label is there, and by what that is known.
@@ -288,12 +288,28 @@ def judge_drift(before: Run | str | Path, after: Run | str | Path, question: str
             "item", "label", judge=pl.col("annotator").cast(pl.String)) for run in runs]  # fmt: skip
         gold = runs[1].table("items", where=pl.col("question") == part.name).select("item", "gold")
         common = votes[0].join(votes[1], on=["item", "judge"], suffix="_after").join(gold, on="item").sort("judge")
-        for (judge,), own in common.group_by("judge", maintain_order=True):
-            same = known_mean((own["label"] == own["label_after"]).to_numpy().astype(float), mass=runs[1].interval)
-            known = own.drop_nulls("gold")
-            right = [(known[name] == known["gold"]).to_numpy().astype(float) for name in ("label_after", "label")]
-            mean, se = _mean(right[0] - right[1], np.ones(len(known))) if len(known) > 1 else (None, 0.0)
+        for (judge,), cast in common.group_by("judge", maintain_order=True):
+            agreement = known_mean(
+                (cast["label"] == cast["label_after"]).to_numpy().astype(float), mass=runs[1].interval
+            )
+            with_gold = cast.drop_nulls("gold")
+            right = [
+                (with_gold[name] == with_gold["gold"]).to_numpy().astype(float) for name in ("label_after", "label")
+            ]
+            mean, se = _mean(right[0] - right[1], np.ones(len(with_gold))) if len(with_gold) > 1 else (None, 0.0)
             half = float(ndtri((1.0 + runs[1].interval) / 2)) * se
             ends = (None, None) if mean is None else (mean - half, mean + half)
-            rows.append((part.name, judge, own.height, same.value, same.low, same.high, known.height, mean, *ends))
+            rows.append(
+                (
+                    part.name,
+                    judge,
+                    cast.height,
+                    agreement.value,
+                    agreement.low,
+                    agreement.high,
+                    with_gold.height,
+                    mean,
+                    *ends,
+                )
+            )
     return pl.DataFrame(rows, schema=DRIFT, orient="row")

@@ -304,7 +304,7 @@ def _escalation(
             "needed": fewest(1.0 - agreement, risk / 2), "queue": queue}  # fmt: skip
 
 
-def _queue(run: Run, reference: KnownItems, p_ik: Floats, sent: Ints) -> pl.DataFrame:
+def _queue(run: Run, reference: KnownItems, p_ik: Floats, n_sent: Ints) -> pl.DataFrame:
     """Rank the items to send by how probably their label is wrong: as gold has corrected p, where it has."""
     wrong_i = 1.0 - p_ik.max(axis=1)
     if reference.question.positive is not None:
@@ -313,7 +313,7 @@ def _queue(run: Run, reference: KnownItems, p_ik: Floats, sent: Ints) -> pl.Data
             p_i = corrected.to_numpy()
             at = reference.question.labels.index(reference.question.positive)
             wrong_i = np.where(highest(p_ik) == at, 1.0 - p_i, p_i)
-    order = sent[np.argsort(-tie_key(wrong_i[sent]), kind="stable")]
+    order = n_sent[np.argsort(-tie_key(wrong_i[n_sent]), kind="stable")]
     labels = highest(p_ik)[order]
     rows: dict[str, Any] = {
         "rank": np.arange(1, len(order) + 1),
@@ -340,16 +340,16 @@ def sentence_of(part: Mapping[str, Any], agreement: float, risk: float) -> str:
     >>> print(sentence_of(part | {"accepted": 0, "sent": 0}, 0.95, 0.1))
     ok: all answers are known: there is nothing to accept, and nothing to send.
     """
-    name, sent = part["question"], part["sent"]
-    if not part["accepted"] + sent:
+    name, n_sent = part["question"], part["sent"]
+    if not part["accepted"] + n_sent:
         return f"{name}: all answers are known: there is nothing to accept, and nothing to send."
     if part["threshold"] is None:
         why = "even the surest labels are wrong too often"
         if part["n_gold"] < part["needed"]:
             why = f"{part['n_gold']:,} answers are known, and it takes {part['needed']:,} without an error"
-        return f"{name}: nothing can be accepted at {agreement:.0%} agreement: {why}. All {sent:,} go to people."
+        return f"{name}: nothing can be accepted at {agreement:.0%} agreement: {why}. All {n_sent:,} go to people."
     return (
         f"{name}: accept {part['accepted']:,} labels of the {part['by']} (confidence {part['threshold']:.3f} or more), "
-        f"send {sent:,} to people. At least {agreement:.0%} of the accepted ones agree with people, with a "
+        f"send {n_sent:,} to people. At least {agreement:.0%} of the accepted ones agree with people, with a "
         f"probability of {1.0 - risk:.0%}: {part['wrong']:,} of {part['tested']:,} known answers there differ."
     )

@@ -87,17 +87,17 @@ def guess_roles(names: Sequence[str]) -> dict[str, Role]:
     either = {name for name in names if EITHER.search(name)} - surely
     # Written small, as other models are; or nobody else is a person.
     if len(surely | either) < len(names):
-        either = {name for name in either if name.islower() and any(other.islower() for other in surely)}
+        either = {name for name in either if name.islower() and any(model_name.islower() for model_name in surely)}
     return {name: _model(name) if surely and name in surely | either else Role(name, PERSON) for name in names}
 
 
 def _model(name: str) -> Role:
-    left, repeat, order = name, "", ""
-    if match := REPEAT.search(left):
-        left, repeat = left[: match.start()], match[1]
-    if match := ORDERS.search(left):
-        left, order = left[: match.start()], match[1]
-    model, _, prompt = left.partition("/")
+    stem, repeat, order = name, "", ""
+    if match := REPEAT.search(stem):
+        stem, repeat = stem[: match.start()], match[1]
+    if match := ORDERS.search(stem):
+        stem, order = stem[: match.start()], match[1]
+    model, _, prompt = stem.partition("/")
     return Role(name, LLM, model, prompt, order, repeat)
 
 

@@ -189,10 +189,10 @@ def _estimates(
     systems = []
     for s, name in enumerate(names):
         here = answers.take(system_i == s)
-        share_i, seen = reference.share_ik[system_i == s] @ value_k, here.known_i
+        share_i, known_i = reference.share_ik[system_i == s] @ value_k, here.known_i
         truth_i = here.truth_ik @ value_k
-        alone = known_mean(truth_i[seen], here.weight_i[seen], here.cluster_i[seen], mass)
-        if not seen.any() and s not in corrected:
+        alone = known_mean(truth_i[known_i], here.weight_i[known_i], here.cluster_i[known_i], mass)
+        if not known_i.any() and s not in corrected:
             if mean_gs is None:
                 mean_gs = drawn_means(run.consensus or reload_consensus(run), reference, value_k, system_i, len(names))
             method, main = "votes", votes_mean(here, value_k, mean_gs[s], mass)
@@ -200,9 +200,10 @@ def _estimates(
             method, main = "corrected", corrected[s]
         else:
             method, main = "gold", alone
-        ppi = ppi_mean(truth_i, share_i, seen, here.weight_i, here.cluster_i, mass) if seen.sum() >= FEWEST else NOTHING
+        ppi = ppi_mean(truth_i, share_i, known_i, here.weight_i, here.cluster_i, mass)
+        ppi = ppi if known_i.sum() >= FEWEST else NOTHING
         plain = known_mean(share_i, here.weight_i, here.cluster_i, mass)
-        systems.append({"name": name, "at": s, "n_items": len(seen), "n_known": int(seen.sum()), "method": method,
+        systems.append({"name": name, "at": s, "n_items": len(known_i), "n_known": int(known_i.sum()), "method": method,
                         "estimates": (main, ppi, alone, plain)})  # fmt: skip
     return systems, gaps
 
@@ -289,8 +290,8 @@ def _more(estimate: Estimate, limit: float | None, verdict: Verdict, n_items: in
     """Return how many more known answers would decide; None where it is decided, or where no number of them would."""
     if verdict != "undecided" or limit is None:
         return None
-    needed = answers_needed(estimate, limit, mass)
-    return None if needed is None or needed > n_items else max(needed - estimate.n_known, 1)
+    n_needed = answers_needed(estimate, limit, mass)
+    return None if n_needed is None or n_needed > n_items else max(n_needed - estimate.n_known, 1)
 
 
 def _score_row(
@@ -298,7 +299,7 @@ def _score_row(
 ) -> tuple[Any, ...]:
     main = system["estimates"][0]
     verdict = verdict_of(main, limit)
-    figures = [_figure(quantity.unscaled(value)) for estimate in system["estimates"] for value in _bounds(estimate)]
+    figures = _figures(system["estimates"], quantity.maximum - quantity.minimum, quantity.minimum)
     return (question, quantity.name, system["name"], system["n_items"], system["n_known"], system["method"], *figures,
             None if limit is None else quantity.unscaled(limit), verdict,
             _more(main, limit, verdict, system["n_items"], mass))  # fmt: skip
@@ -311,17 +312,18 @@ def _gap_row(
     if first["method"] == second["method"] == "corrected":
         gaps[0] = paired[first["at"], second["at"]]
     verdict = verdict_of(gaps[0], 0.0)
-    figures = [_figure((quantity.most - quantity.least) * value) for gap in gaps for value in _bounds(gap)]
-    more = _more(gaps[0], 0.0, verdict, min(first["n_items"], second["n_items"]), mass)
-    return question, quantity.name, first["name"], second["name"], gaps[0].n_known, *figures, verdict, more
+    figures = _figures(gaps, quantity.maximum - quantity.minimum)
+    n_more = _more(gaps[0], 0.0, verdict, min(first["n_items"], second["n_items"]), mass)
+    return question, quantity.name, first["name"], second["name"], gaps[0].n_known, *figures, verdict, n_more
 
 
-def _bounds(estimate: Estimate) -> tuple[float, float, float]:
-    return (estimate.value, estimate.low, estimate.high) if not math.isnan(estimate.value) else (math.nan,) * 3
-
-
-def _figure(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _figures(estimates: Sequence[Estimate], scale: float, offset: float = 0.0) -> list[float | None]:
+    """Return values and bounds on the scale of the labels; None where there is no estimate."""
+    return [
+        None if math.isnan(estimate.value) else offset + scale * figure
+        for estimate in estimates
+        for figure in (estimate.value, estimate.low, estimate.high)
+    ]
 
 
 def _pairs(systems: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -363,12 +365,12 @@ def _notes(run: Run, reference: KnownItems, quantity: Quantity, systems: list[di
 
 def _not_random(reference: KnownItems, quantity: Quantity) -> Iterator[str]:
     """Compare what judges expect of items with known answers and of the others."""
-    value_i, seen = reference.p_ik @ quantity.value_k, reference.known_i
-    if min(seen.sum(), (~seen).sum()) < FEW_FOR_NORMAL:
+    value_i, known_i = reference.p_ik @ quantity.value_k, reference.known_i
+    if min(known_i.sum(), (~known_i).sum()) < FEW_FOR_NORMAL:
         return
-    weight_i = np.where(seen, reference.weight_i, 1.0)
-    mean = [float(np.average(value_i[part], weights=weight_i[part])) for part in (seen, ~seen)]
-    se = math.sqrt(sum(float(np.var(value_i[part])) / part.sum() for part in (seen, ~seen)))
+    weight_i = np.where(known_i, reference.weight_i, 1.0)
+    mean = [float(np.average(value_i[part], weights=weight_i[part])) for part in (known_i, ~known_i)]
+    se = math.sqrt(sum(float(np.var(value_i[part])) / part.sum() for part in (known_i, ~known_i)))
     if abs(mean[0] - mean[1]) > UNLIKE * se:
         scale, unit = (100.0, "%") if is_share(quantity.name) else (1.0, "")
         figures = [f"{scale * quantity.unscaled(value):.3g}{unit}" for value in mean]

@@ -62,12 +62,12 @@ class Quantity:
 
     name: str
     value_k: Floats
-    least: float = 0.0
-    most: float = 1.0
+    minimum: float = 0.0
+    maximum: float = 1.0
 
     def scaled(self, value: float) -> float:
         """Return a mean on the scale from 0 to 1."""
-        return (value - self.least) / (self.most - self.least)
+        return (value - self.minimum) / (self.maximum - self.minimum)
 
     def limit(self, value: float) -> float:
         """Return a limit on the scale from 0 to 1; of a share, percent are understood.
@@ -86,7 +86,7 @@ class Quantity:
 
     def unscaled(self, value: float) -> float:
         """Return a scaled mean on the scale of the labels."""
-        return self.least + (self.most - self.least) * value
+        return self.minimum + (self.maximum - self.minimum) * value
 
 
 def quantities(
@@ -148,8 +148,8 @@ def _share(labels: Sequence[str], label: str) -> Quantity:
 
 
 def _scaled(name: str, numbers: Sequence[float]) -> Quantity:
-    least, most = min(numbers), max(numbers)
-    return Quantity(name, (np.array(numbers) - least) / (most - least), least, most)
+    minimum, maximum = min(numbers), max(numbers)
+    return Quantity(name, (np.array(numbers) - minimum) / (maximum - minimum), minimum, maximum)
 
 
 def _number(label: str) -> float:

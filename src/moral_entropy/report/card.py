@@ -389,7 +389,7 @@ def rai_facts(run: Run, notes: Sequence[str] = (), hidden: Sequence[str] = ()) -
                                                         for name, shares, uncertain, alpha in _questions(run))],
         "rai:annotationsPerItem": f"{facts['votes'] / max(n_rows, 1):.2f} on average, per question",
         "rai:machineAnnotationTools": [f"moral-entropy {__version__}"],
-        "rai:dataCollectionMissingData": list(_missing(run)),
+        "rai:dataCollectionMissingData": " ".join(_missing(run)),
         "rai:dataLimitations": [*_limitations(run, hidden), *notes],
         "rai:dataBiases": list(_biases(run)),
         "rai:dataUseCases": list(_uses(run)),

@@ -369,8 +369,9 @@ def release_votes(run: Run, aliases: Names) -> tuple[pl.DataFrame, list[str]]:
         cells = person
         for name in of_people:
             cells = cells.with_columns(pl.when(pl.len().over(name) >= SMALL_CELL).then(name).alias(name))
-        safe = pl.len().over(of_people) >= SMALL_CELL
-        cells = cells.with_columns(pl.when(safe).then(pl.col(of_people)).name.keep())
+        # Of a rare combination the most detailed column goes first, until enough annotators share what is left.
+        for name in sorted(of_people, key=lambda name: -person[name].n_unique()):
+            cells = cells.with_columns(pl.when(pl.len().over(of_people) >= SMALL_CELL).then(name).alias(name))
         hidden = sum(int((person[name].is_not_null() & cells[name].is_null()).sum()) for name in of_people)
         notes.append(
             f"Demographics of annotators ({', '.join(of_people)}): {hidden:,} of {person.height * len(of_people):,} "

@@ -388,7 +388,7 @@ def judges_section(run: Run) -> dict[str, Any] | None:
         for row in judges.frame.iter_rows(named=True)
     ]  # fmt: skip
     heads = ("question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others")
-    tables.append(table(heads, rows, 4, "Judges, worst first"))
+    tables.append(table(heads, rows, 4, "Judges, best first"))
     panels = judges.panels.select("question", "judges", pl.format("{}", "cost"), pl.col("wrong_unseen")).rows()
     cells = [[*words, percent(wrong)] for *words, wrong in panels]
     tables.append(

@@ -72,9 +72,9 @@ class Limit:
         limit = f"limit {self.limit:g}" if self.kind == "max" else f"must be at least {self.limit:g}"
         if self.value is None:
             return f"{word}: {self.figure} has no value, {limit}"
-        known = [f"interval {_shown(self.low, 3)} to {_shown(self.high, 3)}"] if self._has_interval else []
-        known += [f"n = {self.n:,}"] if self.n else []
-        about = f" ({'; '.join(known)})" if known else ""
+        facts = [f"interval {_shown(self.low, 3)} to {_shown(self.high, 3)}"] if self._has_interval else []
+        facts += [f"n = {self.n:,}"] if self.n else []
+        about = f" ({'; '.join(facts)})" if facts else ""
         return f"{word}: {self.figure} is {_told_apart(self.value, self.limit)}, {limit}{about}"
 
     @property
@@ -97,7 +97,7 @@ def check_limits(
     *,
     maxima: Sequence[str] = (),
     minima: Sequence[str] = (),
-    more: Mapping[str, dict[str, Any]] | None = None,
+    extra: Mapping[str, dict[str, Any]] | None = None,
     strict: bool = False,
 ) -> list[Limit]:
     """Check figures of an audit against limits.
@@ -108,7 +108,7 @@ def check_limits(
         The frame of an `AuditTable`, or `audit.parquet` as read.
     maxima, minima
         Limits such as "any.fdr=0.2", which the figure may reach but not pass.
-    more
+    extra
         Further figures by name: value, low, high, n.
     strict
         Whether the whole interval must lie on the right side of the limit.
@@ -123,9 +123,9 @@ def check_limits(
     >>> print(*check_limits(frame, maxima=["any.fdr=0.25"], strict=True))
     UNDECIDED: any.fdr is 0.23, limit 0.25 (interval 0.19 to 0.28; n = 120)
     """
-    figures = _figures(frame) | dict(more or {})
-    asked: list[tuple[str, Kind]] = [*((one, "max") for one in maxima), *((one, "min") for one in minima)]
-    return [_check(frame, figures, spec, kind, strict=strict) for spec, kind in asked]
+    figures = _figures(frame) | dict(extra or {})
+    specs: list[tuple[str, Kind]] = [*((spec, "max") for spec in maxima), *((spec, "min") for spec in minima)]
+    return [_check(frame, figures, spec, kind, strict=strict) for spec, kind in specs]
 
 
 def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, kind: Kind, *, strict: bool) -> Limit:
@@ -141,19 +141,19 @@ def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, k
     row = _found(figures, name)
     if row is None:
         raise UsageError(_unknown(frame, figures, name))
-    known = {key: row[key] for key in ("value", *BOUNDS, "n")}
-    return Limit(name, kind, limit, **known, outcome=_outcome(known, kind, limit, strict=strict))
+    facts = {key: row[key] for key in ("value", *BOUNDS, "n")}
+    return Limit(name, kind, limit, **facts, outcome=_outcome(facts, kind, limit, strict=strict))
 
 
 def _outcome(row: Mapping[str, Any], kind: Kind, limit: float, *, strict: bool) -> Outcome:
     if row["value"] is None:
         return "undecided" if strict else "failed"
     bounded = strict and row["low"] is not None and row["high"] is not None
-    least, most = (row["low"], row["high"]) if bounded else (row["value"], row["value"])
+    least, greatest = (row["low"], row["high"]) if bounded else (row["value"], row["value"])
     if kind == "max":
-        holds, failed = most <= limit + TIE, least > limit + TIE
+        holds, failed = greatest <= limit + TIE, least > limit + TIE
     else:
-        holds, failed = least >= limit - TIE, most < limit - TIE
+        holds, failed = least >= limit - TIE, greatest < limit - TIE
     return "holds" if holds else "failed" if failed else "undecided"
 
 
@@ -162,8 +162,8 @@ def _found(figures: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] |
     if name in figures:
         return figures[name]
     bare, _, reference = name.partition("@")
-    left, _, bound = bare.rpartition(".")
-    row = figures.get(f"{left}@{reference}" if reference else left)
+    stem, _, bound = bare.rpartition(".")
+    row = figures.get(f"{stem}@{reference}" if reference else stem)
     if row is None or bound not in BOUNDS:
         return None
     # A bound has no interval of its own.
@@ -172,14 +172,14 @@ def _found(figures: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] |
 
 def _figures(frame: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Return every row by the name of its figure; of a question with two labels the name leaves out the label."""
-    several = questions_with_many_labels(frame)
+    questions = questions_with_many_labels(frame)
     rows = (*frame.iter_rows(named=True), *accuracy_rows(frame))
-    return {_name(row, several): row for row in rows}
+    return {_name(row, questions): row for row in rows}
 
 
-def _name(row: dict[str, Any], several: set[str]) -> str:
-    shown = row["label"] != ALL and row["question"] in several
-    name = f"{row['rule']}[{row['label']}]" if shown else row["rule"]
+def _name(row: dict[str, Any], questions: set[str]) -> str:
+    with_label = row["label"] != ALL and row["question"] in questions
+    name = f"{row['rule']}[{row['label']}]" if with_label else row["rule"]
     name += f".{row['metric']}"
     if row["question"] != ALL:
         name = f"{row['question']}/{name}"
@@ -193,18 +193,18 @@ def _unknown(frame: pl.DataFrame, figures: Mapping[str, Any], name: str) -> str:
     near = near_names(name, figures)
     plain = [figure for figure in figures if "/" not in figure and ":" not in figure and "." not in figure]
     if "." not in name and plain:
-        what = f"there is no figure {name!r}. Figures: {', '.join(plain)}, and rule.metric such as any.fdr."
+        problem = f"there is no figure {name!r}. Figures: {', '.join(plain)}, and rule.metric such as any.fdr."
     elif "annotator:" in name and any("annotator:" in figure for figure in figures):
-        what = (
+        problem = (
             f"there is no figure {name!r}. Of an annotator there are annotator:NAME.accuracy, .youden, .sensitivity, "
             ".specificity and .below_chance, with two labels and draws; with gold annotator:NAME.accuracy@gold."
         )
     else:
-        what = _what_is_unknown(frame, name)
-    return f"{what}{f' Did you mean {near}?' if near else ''}"
+        problem = _what_is_unknown(frame, name)
+    return f"{problem}{f' Did you mean {near}?' if near else ''}"
 
 
-def near_names(name: str, known: Iterable[str]) -> str:
+def near_names(name: str, facts: Iterable[str]) -> str:
     """List the known names that are nearest to a name; empty where none is near.
 
     Examples
@@ -212,7 +212,7 @@ def near_names(name: str, known: Iterable[str]) -> str:
     >>> near_names("majority.accurate", ["majority.accuracy", "majority.fnr", "alpha"])
     'majority.accuracy or majority.fnr'
     """
-    return " or ".join(get_close_matches(name, list(known), n=NEAR_NAMES, cutoff=0.6))
+    return " or ".join(get_close_matches(name, list(facts), n=NEAR_NAMES, cutoff=0.6))
 
 
 def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
@@ -220,13 +220,13 @@ def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
     references = frame["reference"].unique().sort().to_list()
     if "@" in name and reference not in references:
         return f"there is no reference {reference!r} for {name!r}. References: {', '.join(references)}."
-    left, _, metric = bare.rpartition(".")
+    stem, _, metric = bare.rpartition(".")
     metrics = ["accuracy", *frame["metric"].unique(maintain_order=True).to_list()]
     metrics.sort(key=lambda name: name.startswith("thresholded_"))
-    if metric not in metrics or not left:
+    if metric not in metrics or not stem:
         return f"there is no metric {metric!r} in {name!r}. Metrics: {listed(metrics, most=MOST_METRICS)}."
     rules = frame["rule"].unique(maintain_order=True).to_list()
-    scoped = left.partition("[")[0]
+    scoped = stem.partition("[")[0]
     if not any(scoped == rule or scoped.endswith((f"/{rule}", f":{rule}")) for rule in rules):
         return f"there is no rule in {name!r} that was audited. Rules: {', '.join(rules)}."
     questions = frame["question"].unique(maintain_order=True).to_list()

@@ -245,12 +245,18 @@ def _make(partial: Path) -> None:
 
 
 def _put_in_place(partial: Path, target: Path) -> None:
-    if target.is_dir():
-        # Who may read the folder stays as it was.
-        partial.chmod(target.stat().st_mode & 0o7777)
-    if not target.is_dir() or not any(target.iterdir()):
+    if not target.is_dir():
         move(partial, target)
         return
+    if not any(target.iterdir()):
+        # Filled and not replaced, as a shell may be in it; the manifest, which makes it a run, comes last.
+        with uninterrupted():
+            for path in sorted(partial.iterdir(), key=lambda path: (path.name == MANIFEST, path.name)):
+                move(path, target / path.name)
+            partial.rmdir()
+        return
+    # Who may read the folder stays as it was.
+    partial.chmod(target.stat().st_mode & 0o7777)
     # Two renames; if the process dies between them, the next run puts the old folder back.
     replaced = _sibling(target, "replaced")
     with uninterrupted():
@@ -514,7 +520,10 @@ def changed_files(path: str | Path) -> list[str]:
     """Name the files of a run folder that are gone, or no longer as a command wrote them."""
     folder, (facts, unbroken) = Path(path), _read_sealed(path)
     files = facts[FILES].items() if isinstance(facts.get(FILES), dict) else ()
-    gone = [name for name, digest in files if not (folder / name).exists() or digest_of(folder / name) != digest]
+    # A stranger's manifest may name files elsewhere: these are never read.
+    inside = {name for name, _ in files if Path(name).name == name}
+    gone = [name for name, digest in files
+            if name not in inside or not (folder / name).exists() or digest_of(folder / name) != digest]  # fmt: skip
     return gone + [MANIFEST] * (not unbroken)
 
 

@@ -259,7 +259,7 @@ class Run:
 
     @property
     def judges(self) -> pl.DataFrame:
-        """One row per question and judge, worst first: how right, whom it copies, what it adds to the others."""
+        """One row per question and judge, best first: how right, whom it copies, what it adds to the others."""
         from moral_entropy.judges.table import describe_judges
 
         return describe_judges(self).frame
@@ -303,7 +303,7 @@ class Run:
         from moral_entropy.rules.gate import check_limits
         from moral_entropy.verdict.figures import run_figures
 
-        return check_limits(self.rules, maxima=maximum, minima=minimum, more=run_figures(self), strict=strict)
+        return check_limits(self.rules, maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 
     def export(self, out: str | Path, *, to: str = "csv", force: bool = False) -> list[Path]:
         """Write the items with votes, probabilities and soft labels for other programs, and return the files."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import lzma
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -447,6 +449,7 @@ LONG_NUMBER = re.compile(
     rb"([0-9]{16,}(?:\.0*)?|[0-9](?:\.[0-9]+)?[eE]\+?(?:1[5-9]|[2-9][0-9]))</v>"
 )
 MOST_CELLS = 50_000_000
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
 MOST_BYTES = 1 << 30
 
 
@@ -533,11 +536,14 @@ def _two_levels(top: Sequence[str], below: Sequence[str]) -> list[str]:
 
 def _check_sheets(data: bytes, name: str) -> None:
     """Refuse workbooks that unpack to too much, have cells far outside, or ids that Excel keeps as rounded numbers."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-        if size > MOST_BYTES:
-            refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save the sheet with the votes as CSV.")
-        sheets = [archive.read(member) for member in archive.namelist() if SHEET.fullmatch(member)]
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > MOST_BYTES:
+                refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save its sheet with votes as CSV.")
+            sheets = [archive.read(member) for member in archive.namelist() if SHEET.fullmatch(member)]
+    except (*ZIP_ERRORS, RuntimeError) as error:
+        refuse(f"{name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
     for sheet in sheets:
         cells = {*CELL.findall(sheet)}
         columns = {letters for letters, _ in cells}
