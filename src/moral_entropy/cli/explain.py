@@ -107,8 +107,8 @@ def _about(told: Explanation, marks: Marks) -> list[str]:
 def _name(step: Step, marks: Marks) -> str:
     if step.annotator is None:
         return "prior"
-    who = printable(step.annotator, LONGEST_NAME, marks.cut)
-    return f"{who}: {printable(step.voted or '', LONGEST_NAME, marks.cut)}"
+    annotator = printable(step.annotator, LONGEST_NAME, marks.cut)
+    return f"{annotator}: {printable(step.voted or '', LONGEST_NAME, marks.cut)}"
 
 
 def _figures(step: Step, bounded: bool) -> str:
@@ -165,7 +165,7 @@ def _part_lines(told: Explanation) -> list[str]:
     # Late, so that --help answers at once.
     from moral_entropy.model.entropy import ENOUGH_VOTES, REMEDIES, TOO_FEW_TO_TELL, shown_parts
 
-    shown = shown_parts(told.model, between=told.between_groups is not None).items()
-    lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in shown]
+    parts = shown_parts(told.model, between=told.between_groups is not None).items()
+    lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in parts]
     too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
     return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

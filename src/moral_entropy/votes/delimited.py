@@ -408,24 +408,20 @@ def _ragged(data: bytes, names: Sequence[str], delimiter: str, start: int, name:
 
 
 def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -> None:
-    """Refuse a cell that has swallowed rows, as a double quote in the wrong place makes it do."""
-    if b'"' not in data or frame.width < 2:
+    """Refuse a cell that has swallowed rows because of a double quote within a quoted cell, as in `"a"b"`."""
+    rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
+    columns = frame.get_columns() if b'"' in data else []
+    if not any(column.str.contains(rows).any() for column in columns):
         return
-    lines = pl.element().str.count_matches(re.escape(delimiter)) == frame.width - 1
-    for column in frame.get_columns():
-        cells = column.filter(column.str.contains("\n", literal=True).fill_null(False))
-        later = cells.str.split("\n").list.slice(1)
-        rows = (
-            later.list.eval(lines).list.all()
-            if frame.width > 2
-            else later.list.eval(pl.element().str.contains('"')).list.any()
+    reader = csv.reader(io.StringIO(data.decode(errors="replace"), newline=""), delimiter=delimiter, strict=True)
+    try:
+        for _ in reader:
+            pass
+    except csv.Error:
+        refuse(
+            f"line {reader.line_num:,} of {name} below the header has a double quote that swallows the rows after it: "
+            "a quote is open where none belongs. Close it, or write it twice."
         )
-        if len(cells) and rows.any():
-            first = cells.filter(rows)[0]
-            refuse(
-                f"{int(rows.sum()):,} cells of {name} hold whole rows of the table, so a double quote is open where "
-                f"none belongs. First: {shown([first.splitlines()[0]])!r}. Close it, or write it twice."
-            )
 
 
 def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
