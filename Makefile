@@ -40,8 +40,8 @@ help: ## say what each target does
 demo: $(BASE) $(TWINS:%=demo/%.parquet) ## audit a sample, then replicas of the three moral corpora whose truth is known
 	$(BIN)/moral-entropy audit examples/votes.csv -o demo/votes --force
 	@for twin in $(TWINS); do \
-	  echo "moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft"; \
-	  $(BIN)/moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft --quiet --force || exit 1; \
+	  echo "moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft --gold gold"; \
+	  $(BIN)/moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft --gold gold --quiet --force || exit 1; \
 	done
 	@$(BIN)/python tools/demo_summary.py $(TWINS:%=demo/%)
 

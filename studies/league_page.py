@@ -86,12 +86,12 @@ def tables(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def as_csv(table: str) -> str:
-    """Return a Markdown table as CSV.
+    r"""Return a Markdown table as CSV.
 
     Examples
     --------
-    >>> as_csv("| a | b |\\n| --- | --- |\\n| **1** | 2, 3 |")
-    'a,b\\n1,"2, 3"\\n'
+    >>> as_csv("| a | b |\n| --- | --- |\n| **1** | 2, 3 |")
+    'a,b\n1,"2, 3"\n'
     """
     text = io.StringIO()
     rows = [line.strip("| ").replace("**", "").split(" | ") for line in table.splitlines() if "---" not in line]

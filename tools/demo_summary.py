@@ -59,7 +59,7 @@ def paper_figures(votes_file: Path) -> pl.DataFrame:
     with warnings.catch_warnings():
         # The audit of the same votes has said it all.
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        votes = read_votes(votes_file)
+        votes = read_votes(votes_file, gold="gold")
         consensus = fit(votes, model="paper")
         return audit_rules(votes, consensus, rules=RULES, reference="both").frame
 

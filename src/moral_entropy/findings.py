@@ -201,9 +201,9 @@ def check_codes(codes: Iterable[str]) -> frozenset[str]:
     >>> check_codes(["me012"])
     frozenset({'ME012'})
     """
-    known, muted = {code for code, _ in CODES.values()}, frozenset(code.strip().upper() for code in codes)
-    if strange := sorted(muted - known):
-        msg = f"no finding has the code {strange[0]!r}. Codes are ME001 to {max(known)}: docs/reference/findings.md."
+    valid, muted = {code for code, _ in CODES.values()}, frozenset(code.strip().upper() for code in codes)
+    if strange := sorted(muted - valid):
+        msg = f"no finding has the code {strange[0]!r}. Codes are ME001 to {max(valid)}: docs/reference/findings.md."
         raise UsageError(msg)
     return muted
 
@@ -286,16 +286,16 @@ def merge_alike(findings: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
     for finding in findings:
         if RANK[finding.level] <= RANK["note"]:
             kinds.setdefault((finding.check, finding.metric), []).append(finding)
-    merged = []
+    groups = []
     for alike in kinds.values():
         worst = min(alike, key=lambda finding: RANK[finding.level])
-        others = [
+        elsewhere = [
             finding.subject if finding.place == worst.place else finding.place
             for finding in alike
             if finding is not worst
         ]
-        merged.append((worst, [name for name in dict.fromkeys(others) if name]))
-    return sorted(merged, key=lambda pair: RANK[pair[0].level])
+        groups.append((worst, [name for name in dict.fromkeys(elsewhere) if name]))
+    return sorted(groups, key=lambda pair: RANK[pair[0].level])
 
 
 def name_where_needed(findings: Iterable[Finding]) -> list[Finding]:
@@ -306,9 +306,9 @@ def name_where_needed(findings: Iterable[Finding]) -> list[Finding]:
     >>> [one.place for one in name_where_needed([Finding("gold", "ece", 0.3, "label")])]
     ['']
     """
-    found = list(findings)
-    places = {finding.place for finding in found if finding.place}
-    return found if len(places) > 1 else [replace(finding, question="", part="") for finding in found]
+    entries = list(findings)
+    places = {finding.place for finding in entries if finding.place}
+    return entries if len(places) > 1 else [replace(finding, question="", part="") for finding in entries]
 
 
 def headline(worst: Finding, others: Sequence[str]) -> str:
@@ -319,8 +319,8 @@ def headline(worst: Finding, others: Sequence[str]) -> str:
     >>> headline(Finding("temper", "exponent", 0.5, "care", level="doubt", text="too sure."), ["harm"])
     'care: too sure. The same in 1 more: harm.'
     """
-    said = f"{worst.place}: {worst.text}" if worst.place else _begun(worst)
-    return f"{said} The same in {len(others)} more: {listed(others)}." if others else said
+    sentence = f"{worst.place}: {worst.text}" if worst.place else _begun(worst)
+    return f"{sentence} The same in {len(others)} more: {listed(others)}." if others else sentence
 
 
 def _begun(finding: Finding) -> str:
@@ -332,7 +332,7 @@ def _begun(finding: Finding) -> str:
 
 def sentences_of(worst: Finding, others: Sequence[str]) -> str:
     """Say what was found, where else the same was found, what it means and what to do."""
-    return " ".join(said for said in (headline(worst, others), worst.meaning, worst.remedy) if said)
+    return " ".join(sentence for sentence in (headline(worst, others), worst.meaning, worst.remedy) if sentence)
 
 
 def warning_sentences(findings: Iterable[Finding]) -> list[str]:
@@ -345,8 +345,8 @@ def warning_sentences(findings: Iterable[Finding]) -> list[str]:
     >>> warning_sentences(doubts)
     ['care: too sure. The same in 1 more: harm. Temper it.']
     """
-    merged = merge_alike(name_where_needed(findings))
-    return [sentences_of(worst, others) for worst, others in merged if worst.is_warning]
+    groups = merge_alike(name_where_needed(findings))
+    return [sentences_of(worst, elsewhere) for worst, elsewhere in groups if worst.is_warning]
 
 
 def many(count: float, noun: str) -> str:
@@ -368,8 +368,8 @@ def listed(names: Sequence[str], between: str = ", ", most: int = 4) -> str:
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'
     """
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return between.join(names[:most]) + more
+    suffix = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return between.join(names[:most]) + suffix
 
 
 @contextmanager

@@ -140,7 +140,9 @@ def test_intervals_of_ratios_of_more_labels_are_near_those_of_the_draws(folder):
 def test_an_item_of_known_label_is_not_explained_by_votes(run, folder):
     rows = [f"{i},{a},{int((i + len(a)) % 2)},{i % 2 if i < 3 else ''}" for i in range(20) for a in ("x", "yy", "zzz")]
     (folder / "gold.csv").write_text("\n".join(["item,annotator,label,gold", *rows]) + "\n")
-    assert run("audit", "gold.csv", "-o", "run", "--gold-as-evidence", "--draws", 20, "--quiet")[0] == 0
+    assert (
+        run("audit", "gold.csv", "-o", "run", "--gold", "gold", "--gold-as-evidence", "--draws", 20, "--quiet")[0] == 0
+    )
     assert explain_item("run", "1")[0].clamped and not explain_item("run", "9")[0].clamped
     assert "given as evidence" in run("explain", "run", "1")[1]
 

@@ -27,7 +27,7 @@ def run(tmp_path_factory):
     write_twin("mfrc", folder.with_suffix(".parquet"), scale=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        return me.audit(folder.with_suffix(".parquet"), folder, preset="mft", draws=50)
+        return me.audit(folder.with_suffix(".parquet"), folder, preset="mft", gold="gold", draws=50)
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from moral_entropy import audit
 from moral_entropy.corpora.figures import RULES, dissent_rates, our_figures, uncertain_items
 from moral_entropy.corpora.twins import twin
 from moral_entropy.model.entropy import decompose_entropy
@@ -203,3 +205,30 @@ def test_every_place_is_there_once(figures):
         ~pl.col("domain").str.starts_with("("), ~pl.col("foundation").str.starts_with("("), metric="aleatoric"
     )
     assert named.height == 75
+
+
+def test_real_counts_of_mfrc_are_those_of_the_page():
+    """The row of care in docs/the-paper.md, and the same rates from the fitted parameters alone."""
+    root = Path(__file__).parents[2]
+    path = root / ".." / "shared" / "data" / "mfrc_counts" / "counts_with_text.csv"
+    if not path.is_file():
+        pytest.skip("the counts of MFRC's votes are not beside the project")
+    yes = pl.read_csv(path)["Care"].clip(0, 3)
+    table = pl.DataFrame({"item": np.arange(len(yes)), "no": 3 - yes, "yes": yes})
+    run = audit(table, counts=["no", "yes"], anonymous=True, model="paper", rules=["any", "majority"], draws=200)
+    [fit] = run.consensus.fits
+    prevalence_k, rate_kv = fit.prevalence_k, fit.confusion_akv[0]
+    score_kn = prevalence_k[:, None] * rate_kv[:, :1] ** (3 - np.arange(4)) * rate_kv[:, 1:] ** np.arange(4)
+    p_n = score_kn[1] / score_kn.sum(axis=0)
+    items_n = np.bincount(yes.to_numpy(), minlength=4)
+    rates = {
+        "any FPR": (items_n[1:] @ (1 - p_n[1:])) / (items_n @ (1 - p_n)),
+        "any FNR": items_n[0] * p_n[0] / (items_n @ p_n),
+        "majority FNR": (items_n[:2] @ p_n[:2]) / (items_n @ p_n),
+    }
+    [row] = [
+        line for line in (root / "docs" / "the-paper.md").read_text().splitlines() if line.startswith("| care | 26")
+    ]
+    for rate_of, cell in zip(rates.values(), (3, 4, 6), strict=True):
+        printed = float(row.split("|")[cell].split("/")[1])
+        assert 100 * rate_of == pytest.approx(printed, abs=0.15)

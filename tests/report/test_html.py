@@ -174,3 +174,19 @@ def test_thin_votes_make_a_page_without_a_library_warning_or_a_missing_figure(ki
     text = re.sub(r"<[^>]*>", " ", page[: page.index('id="data"')])
     for words in (text, paragraph):
         assert not re.search(r"\bnan\b|\bNone\b|\binf\b", words)
+
+
+def test_items_whose_text_says_otherwise_than_their_votes_are_listed():
+    """Texts say what the truth is; of one item in ten most votes are wrong."""
+    rows = []
+    for item in range(400):
+        truth, slips = item % 2, item % 20 in (3, 8)
+        text = f"{['sunny kind gentle', 'storm cruel brutal'][truth]} number {item}"
+        rows += [(item, voter, 1 - truth if slips and voter < 2 else truth, text) for voter in range(3)]
+    frame = pl.DataFrame(rows, schema=["item", "annotator", "label", "text"], orient="row")
+    run = me.audit(frame, draws=20)
+    section = page_data(run)[0]["texts"]
+    assert section["sentence"] == run.manifest["text_worth"]["sentence"] in render(run)
+    conflicts = run.table("text_conflicts")
+    assert [row[1] for row in section["table"]["rows"]] == [str(item) for item in conflicts["item"].head(50)]
+    assert all(item % 20 in (3, 8) for item in conflicts["item"].head(10))

@@ -213,7 +213,14 @@ def stray_quotes(folder: Path) -> Everyday:
             in enumerate(ONE.items())]  # fmt: skip
     rows[9] += ' close"'
     (folder / "votes.csv").write_text("\n".join(["item,coder,label,remark", *rows]), encoding="utf-8")
-    return Everyday(str(folder / "votes.csv"), {}, error="a double quote is open where none belongs")
+    return Everyday(
+        str(folder / "votes.csv"), {}, error="a quote is open where none belongs. Close it, or write it twice"
+    )
+
+
+def lines_in_cells(folder: Path) -> Everyday:
+    texts = {cell: f'first, "so"\nsecond, third, fourth line of {cell[0]}' for cell in ONE}
+    return Everyday(table(folder / "votes.csv", long(ONE, texts, header="item,coder,label,remark")), of(ONE))
 
 
 def zero_bytes(folder: Path) -> Everyday:
@@ -366,6 +373,7 @@ FILES: dict[str, Callable[[Path], Everyday]] = {
     "counts": counts,
     "an archive": archive,
     "stray quotes": stray_quotes,
+    "cells with lines, commas and quotes": lines_in_cells,
     "zero bytes": zero_bytes,
     "a cell far outside": far_cell,
     "long ids in Excel": long_ids,

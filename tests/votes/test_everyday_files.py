@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import pytest
 from votes.everyday_files import FILES
 
 import moral_entropy as me
+from moral_entropy.cli.main import main
 from moral_entropy.errors import MoralEntropyError
 
 
@@ -46,3 +48,18 @@ def test_an_everyday_file(name, tmp_path):
     assert spelt(votes) == {question: sorted(rows) for question, rows in file.votes.items()}, votes.reading.notes
     for note in file.notes:
         assert any(note in printed for printed in votes.reading.notes), votes.reading.notes
+
+
+def test_several_files_on_the_command_line(tmp_path, capsys):
+    paths = FILES["a file per coder, marks"](tmp_path).source
+    assert main(["audit", *paths, "-o", str(tmp_path / "run"), "--draws", "20"]) == 0
+    assert "coder_Anna.csv … coder_Cleo.csv" in capsys.readouterr().out
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["annotators"], manifest["votes"]) == (3, 288)
+
+
+def test_what_was_not_read_is_listed(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("item,coder,label,mood of the day\n1,a,x,fine\n1,b,y,fine\n2,a,y,bad\n", encoding="utf-8")
+    run = me.audit(path, draws=0, report=False)
+    assert run.manifest["not_read"] == ["mood of the day"]

@@ -56,9 +56,9 @@ def audit(
     from moral_entropy.cli.show_audit import print_run, print_run_as_json
 
     with Bars(hidden=quiet or json) as progress:
-        given = {"force": force, "command": command_line(context), "progress": progress}
+        keywords = {"force": force, "command": command_line(context), "progress": progress}
         votes = source[0] if len(source) == 1 else source
-        run = (_on_cluster(cluster) if cluster else _here())(votes, out, options, **given)
+        run = (_on_cluster(cluster) if cluster else _here())(votes, out, options, **keywords)
     if json:
         print_run_as_json(run)
     elif quiet:

@@ -25,7 +25,7 @@ GROUPS = {
         "explain": "Explain an item's label: what each vote adds to its probability.",
         "next": "Say how many more votes help, and list the items on which they put most labels right.",
         "plan": "Plan a study from a pilot: items, votes, annotators and checks for intervals of plus or minus X.",
-        "judges": "Score systems by their judges and known answers, then describe the judges, worst first.",
+        "judges": "Score systems by their judges and known answers, then say which judges to keep, and the best panel.",
     },
     "Decide": {
         "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many are wrong.",

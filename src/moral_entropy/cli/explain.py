@@ -13,11 +13,10 @@ from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
 from typer import Argument, Option
 
 from moral_entropy.cli.flags import Json, Run
-from moral_entropy.cli.screen import print_json, printable
+from moral_entropy.cli.screen import print_json, print_lines, printable
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation, Step
@@ -54,7 +53,7 @@ def explain(run: Run, item: Item, question: Question = None, json: Json = False)
         print_json("explain", {"item": item, "questions": [asdict(explanation) for explanation in explanations]})
         return
     marks = marks_for_output()
-    typer.echo("\n\n".join("\n".join(waterfall_lines(explanation, marks)) for explanation in explanations))
+    print_lines("\n\n".join("\n".join(waterfall_lines(explanation, marks)) for explanation in explanations))
 
 
 def marks_for_output() -> Marks:
@@ -107,8 +106,8 @@ def _about(told: Explanation, marks: Marks) -> list[str]:
 def _name(step: Step, marks: Marks) -> str:
     if step.annotator is None:
         return "prior"
-    who = printable(step.annotator, LONGEST_NAME, marks.cut)
-    return f"{who}: {printable(step.voted or '', LONGEST_NAME, marks.cut)}"
+    annotator = printable(step.annotator, LONGEST_NAME, marks.cut)
+    return f"{annotator}: {printable(step.voted or '', LONGEST_NAME, marks.cut)}"
 
 
 def _figures(step: Step, bounded: bool) -> str:
@@ -165,7 +164,7 @@ def _part_lines(told: Explanation) -> list[str]:
     # Late, so that --help answers at once.
     from moral_entropy.model.entropy import ENOUGH_VOTES, REMEDIES, TOO_FEW_TO_TELL, shown_parts
 
-    shown = shown_parts(told.model, between=told.between_groups is not None).items()
-    lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in shown]
+    parts = shown_parts(told.model, between=told.between_groups is not None).items()
+    lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in parts]
     too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
     return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

@@ -17,7 +17,7 @@ EXIT_CODES = {"": 0, "trusted": 0, "untrusted": 1, "undecided": 3}
 
 
 def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
-    """Score systems by their judges and known answers, then describe the judges, best first, and the best panel.
+    """Score systems by their judges and known answers, then say which judges to keep, and the best panel.
 
     Answers are known from gold, a filled-in spot check, or people's votes beside those of language models. Without any,
     nothing is called trusted. With --at-least the exit code is 0 if trusted, 1 if untrusted, 3 if undecided.

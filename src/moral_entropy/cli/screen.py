@@ -102,9 +102,9 @@ def print_json(command: str, content: Mapping[str, Any]) -> None:
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float) and not isfinite(value):
         return None
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -106,8 +106,8 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     fitted = () if all(fit["converged"] for fit in fits) else ("converged",)
     heads = ("question", "items", *shares, "uncertain", "entropy", *parts.values(), *fitted)
     yield plain_table(heads, [_cells(fit, parts, yes=yes)[: len(heads)] for fit in fits], n_words=1)
-    named = ", the commonest," if _has_many(fits) else ""
-    share = "share of yes" if yes else f"share of that label{named}"
+    label_note = ", the commonest," if _has_many(fits) else ""
+    share = "share of yes" if yes else f"share of that label{label_note}"
     paper = "Bayesian " if run.model == "paper" else ""
     yield from wrap(f"{share} by the {paper}consensus; uncertain: chance of error above 25%", WIDTH)
     if not parts:
@@ -145,25 +145,25 @@ def _nats(value: float | None) -> str:
 
 def rule_parts(run: Run) -> Iterator[str | Table]:
     """Return the rules against gold, where there is any, else against the consensus; those that label alike once."""
-    found = pooled_rules(run)
-    if not found:
+    rules = pooled_rules(run)
+    if not rules:
         return
-    against = {"gold": "gold labels", "consensus": "the consensus"}[found[0]["reference"]]
-    several = any(question.positive is None for question in run.questions)
-    what = "wrong labels" if several else "wrong answers"
+    against = {"gold": "gold labels", "consensus": "the consensus"}[rules[0]["reference"]]
+    many_labels = any(question.positive is None for question in run.questions)
+    noun = "wrong labels" if many_labels else "wrong answers"
     pooled = ", all questions together" if len(run.questions) > 1 else ""
-    interval = f" (and {run.interval:.0%} interval)" if any(_has_interval(one) for one in found) else ""
-    yield from wrap(f"rules against {against}{pooled}: {what} in %{interval}", WIDTH)
-    rows = [_rule_cells(one, several=several) for one in found]
-    led_by_p = run.model == "mixed" and found[0]["reference"] == "consensus"
+    interval = f" (and {run.interval:.0%} interval)" if any(_has_interval(rule) for rule in rules) else ""
+    yield from wrap(f"rules against {against}{pooled}: {noun} in %{interval}", WIDTH)
+    rows = [_rule_cells(rule, several=many_labels) for rule in rules]
+    led_by_p = run.model == "mixed" and rules[0]["reference"] == "consensus"
     thresholded = [f"{metric}½" for metric in METRICS] if led_by_p else []
-    yield plain_table(("rule", *(("wrong",) if several else (*METRICS, *thresholded))), rows, n_words=1)
-    for one in found:
-        if len(one["names"]) > 1:
-            label = "labels" if len(one["names"]) == 2 else "label"
-            yield from wrap(f"{_and(one['names'][1:])} {label} every item as {one['names'][0]} does", WIDTH)
+    yield plain_table(("rule", *(("wrong",) if many_labels else (*METRICS, *thresholded))), rows, n_words=1)
+    for rule in rules:
+        if len(rule["names"]) > 1:
+            label = "labels" if len(rule["names"]) == 2 else "label"
+            yield from wrap(f"{_and(rule['names'][1:])} {label} every item as {rule['names'][0]} does", WIDTH)
     yield from _silent_rules(run)
-    yield from () if several else RATES
+    yield from () if many_labels else RATES
     if led_by_p:
         yield from wrap(f"Expected by p; ½: against the labels, p being ½ or more. {OFF_BY}", WIDTH)
 
@@ -192,5 +192,5 @@ def _and(names: list[str]) -> str:
 def _silent_rules(run: Run) -> list[str]:
     """Say which rules give no answer, and on how many items (questions added up)."""
     counts = run.table("audit_rules").select("rule", "abstained").group_by("rule", maintain_order=True).sum()
-    said = [f"{rule} {count:,}" for rule, count in counts.iter_rows() if count]
-    return wrap(f"no answer on items without votes or labels: {', '.join(said)}", WIDTH) if said else []
+    silent = [f"{rule} {count:,}" for rule, count in counts.iter_rows() if count]
+    return wrap(f"no answer on items without votes or labels: {', '.join(silent)}", WIDTH) if silent else []

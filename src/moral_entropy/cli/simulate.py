@@ -76,4 +76,4 @@ def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
             from moral_entropy.corpora.simulate import write_simulated
 
             write_simulated(out, **options.sizes, advance=advance)
-    typer.echo(f"{out}: votes with their truth; next: moral-entropy audit {out} -o run/")
+    typer.echo(f"{out}: votes with their truth; next: moral-entropy audit {out} --gold gold -o run/")

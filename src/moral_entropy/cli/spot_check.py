@@ -70,14 +70,14 @@ def spot_check(
     path = add_sheet(
         opened, rows, domain=domain, purpose="repair" if repair else "measure", out=Path(out) if out else None
     )
-    what = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
-    written = opened.table("spot_checks")
-    n_rows = written.filter(sheet=max(written["sheet"].to_list())).height
+    aim = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
+    sheets = opened.table("spot_checks")
+    n_rows = sheets.filter(sheet=max(sheets["sheet"].to_list())).height
     command = f"moral-entropy spot-check {run} --answers {path} -o {str(run).rstrip('/')}-checked"
     if json:
         print_json("spot-check", {"sheet": str(path), "rows": n_rows, "purpose": "repair" if repair else "measure",
                                   "next": command})  # fmt: skip
     else:
-        needed = [] if repair else [needed_sentence(opened, tolerance)]
-        print_lines(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:", f"  {command}",
-                    *(line for text in needed for line in wrap(text, window_width())))  # fmt: skip
+        needed_lines = [] if repair else [needed_sentence(opened, tolerance)]
+        print_lines(f"{path}: {n_rows:,} items, {aim}; fill in the column answer, then:", f"  {command}",
+                    *(line for text in needed_lines for line in wrap(text, window_width())))  # fmt: skip

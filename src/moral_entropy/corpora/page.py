@@ -22,11 +22,12 @@ from moral_entropy.names import ALL, MEAN
 from moral_entropy.report.figures import colours_of
 
 STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; margin: .6rem 0 1.2rem; font-size: .8rem; display: block; overflow-x: auto }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 92rem; margin: 1rem auto; padding: 0 1rem; color: #222 }
+table { border-collapse: collapse; margin: .6rem 0 1.2rem; font-size: .75rem; display: block; overflow-x: auto }
 th, td { padding: .15rem .5rem; text-align: left; border-bottom: 1px solid #ddd; vertical-align: top }
 .number { text-align: right; white-space: nowrap } caption { text-align: left; color: #555 }
-.far td:nth-child(4) { color: #a33 } img { max-width: 100% } h2 { margin-top: 2rem } .note { color: #555 }
+.far td:nth-child(4) { color: #a33 } img { max-width: 100% } h2 { margin-top: 2rem }
+.note { color: #555; margin: .2rem 0 }
 """
 
 SUPPLEMENT = {

@@ -91,14 +91,14 @@ def agreement(
             frame for ballot in first.ballots for frame in _of_ballot(first, ballot, scale, pairs, interval, seed)
         ]
         return pl.concat(frames).fill_nan(None)
-    other = second if isinstance(second, Votes) else read_votes(second, **read)
-    by_name = {ballot.question: ballot for ballot in other.ballots}
-    both = [(ballot, by_name[ballot.question]) for ballot in first.ballots if ballot.question in by_name]
-    if not both:
+    later = second if isinstance(second, Votes) else read_votes(second, **read)
+    by_name = {ballot.question: ballot for ballot in later.ballots}
+    ballots = [(ballot, by_name[ballot.question]) for ballot in first.ballots if ballot.question in by_name]
+    if not ballots:
         names = ", ".join(ballot.question for ballot in first.ballots)
         msg = f"the two sets of votes have no question in common. Questions: {names}; {', '.join(by_name)}."
         raise UsageError(msg)
-    return pl.concat([_difference(first, a, other, b, scale, interval, seed) for a, b in both]).fill_nan(None)
+    return pl.concat([_difference(first, a, later, b, scale, interval, seed) for a, b in ballots]).fill_nan(None)
 
 
 def _of_ballot(
@@ -115,8 +115,8 @@ def _of_ballot(
 
 
 def _with_names(question: str, figures: pl.DataFrame, names: str = "") -> pl.DataFrame:
-    named = figures.with_columns(question=pl.lit(question), annotators=pl.lit(names))
-    return named.select("question", "statistic", "annotators", "value", "low", "high", "n")
+    with_names = figures.with_columns(question=pl.lit(question), annotators=pl.lit(names))
+    return with_names.select("question", "statistic", "annotators", "value", "low", "high", "n")
 
 
 def label_values(labels: Sequence[str], scale: Scale = "auto") -> Floats | None:

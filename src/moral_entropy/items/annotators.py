@@ -159,7 +159,7 @@ def summarise_annotators(consensus: Consensus, fit: QuestionFit, tally_xa: Float
 
 def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Rank annotators by disagreement with the others and by a low Youden index; those with few votes come last."""
-    few = pl.col("role") == "few votes"
+    has_few = pl.col("role") == "few votes"
     rankings: Sequence[tuple[str, str, bool]] = (
         ("disagreement", "disagreement_others", True),
         ("youden", "youden", False),
@@ -168,7 +168,7 @@ def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[pl.DataFra
         key = pl.col(column).round(DECIMALS)
         ranked = (
             summary.drop_nulls(column)
-            .sort(few, key, descending=[False, descending], maintain_order=True)
+            .sort(has_few, key, descending=[False, descending], maintain_order=True)
             .head(MOST_ANNOTATORS)
         )
         names = ranked["annotator"].cast(pl.String).to_list()
@@ -186,8 +186,8 @@ def _annotator_reason(row: dict[str, Any], ranking: str) -> str:
     votes = f"{row['n_votes']:,} vote{'s' * (row['n_votes'] != 1)}"
     place = f" in {row['part']}" if row["part"] else ""
     if ranking == "disagreement":
-        own = f"{row['disagreement']:.1%} with the own vote counted"
-        return f"{lead}{row['disagreement_others']:.1%} of {votes}{place} against the majority of the others ({own})"
+        share = f"{row['disagreement']:.1%} with the own vote counted"
+        return f"{lead}{row['disagreement_others']:.1%} of {votes}{place} against the majority of the others ({share})"
     if row["specificity"] is None:
         rates = f"right {_with_interval(row, 'sensitivity')} of the time on average"
     else:

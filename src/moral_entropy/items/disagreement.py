@@ -116,8 +116,8 @@ def votes_like_gold(ballot: Ballot) -> tuple[Floats, Floats]:
     ([1.0, 0.0], [1.0, 1.0])
     """
     right_a, known_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
-    for some, item_v, code_v, _, weight_v in _chunks(ballot):
-        gold_v = ballot.gold_i[some][item_v]
+    for chunk, item_v, code_v, _, weight_v in _chunks(ballot):
+        gold_v = ballot.gold_i[chunk][item_v]
         known_v = weight_v * (gold_v != UNKNOWN)
         right_a += _by_annotator(ballot, code_v, known_v * (code_v % ballot.n_labels == gold_v))
         known_a += _by_annotator(ballot, code_v, known_v)
@@ -186,21 +186,21 @@ def switching_table(
     >>> switching_table(votes, ["x"], question="care")[1].rows()
     [('A', 1, 0), ('B', 1, 0), ('C', 0, 1)]
     """
-    wanted = pl.DataFrame({"item": pl.Series(map(str, items), dtype=pl.String)}).with_row_index("row")
+    item_order = pl.DataFrame({"item": pl.Series(map(str, items), dtype=pl.String)}).with_row_index("row")
     cast = votes.filter(question=question).with_columns(pl.col("item", "annotator").cast(pl.String))
-    cast = cast.join(wanted, on="item").sort("row", "annotator", maintain_order=True)
+    cast = cast.join(item_order, on="item").sort("row", "annotator", maintain_order=True)
     if cast.is_empty():
         msg = (
             f"none of the {len(items)} items has a vote on {question!r}. First: {items[0]!r}." if items else "no items."
         )
         raise VotesError(msg)
-    most = _majority(cast, positive)
+    majority = _majority(cast, positive)
     # Annotators may have the names of other columns.
     apart = {name: f"{name} (annotator)" for name in ("item", MAJORITY)}
     renamed = cast.with_columns(pl.col("annotator").replace(apart))
     wide = renamed.pivot(on="annotator", index="item", values="label", aggregate_function="last", sort_columns=True)
-    frame = wide.join(most, on="item", how="left", maintain_order="left")
-    with_most = cast.join(most, on="item").with_columns(same=pl.col("label") == pl.col(MAJORITY))
+    frame = wide.join(majority, on="item", how="left", maintain_order="left")
+    with_most = cast.join(majority, on="item").with_columns(same=pl.col("label") == pl.col(MAJORITY))
     roles = with_most.group_by("annotator").agg(
         pl.col("same").sum().cast(pl.Int64).alias("with_majority"),
         (~pl.col("same")).sum().cast(pl.Int64).alias("against_majority"),

@@ -202,10 +202,10 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
         chances = _states_of(fit, rows)
         vote_azv, mix_zk = fit.states.votes_azv(fit.confusion_akv), fit.states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": allowed_a}
-    chosen = choose_votes(chances, start_n, code_v, vote_azv, ballot.votes_a, **options)
+    selected = choose_votes(chances, start_n, code_v, vote_azv, ballot.votes_a, **options)
     gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int32)
-    gain_r[row_n] = chosen.gain_i
-    named_r[row_n] = np.append(ballot.annotator_a, NOBODY)[chosen.annotator_i]
+    gain_r[row_n] = selected.gain_i
+    named_r[row_n] = np.append(ballot.annotator_a, NOBODY)[selected.annotator_i]
     return patterns.spread(gain_r), patterns.spread(named_r)
 
 
@@ -264,9 +264,9 @@ def ranking_frame(
     names, scores, reasons
         One value per ranked item, annotator or word.
     """
-    same = dict(zip(("kind", "question", "domain"), where, strict=True)) | {"ranking": ranking}
+    equal = dict(zip(("kind", "question", "domain"), where, strict=True)) | {"ranking": ranking}
     ranked = {"name": names, "score": scores, "reason": reasons, "rank": range(1, len(names) + 1)}
-    columns = {name: ranked.get(name, [same.get(name)] * len(names)) for name in OUTLIERS}
+    columns = {name: ranked.get(name, [equal.get(name)] * len(names)) for name in OUTLIERS}
     return pl.DataFrame(columns, schema=OUTLIERS)
 
 
@@ -287,19 +287,21 @@ def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> 
     score_n = scores.score_ri[ranking][at_n].tolist()
     if ranking == ONE_MORE_VOTE:
         who_n = _names(votes, scores.annotator_i[at_n])
-        said = [f"a vote by {who} is expected to take {gain:.3f}" for who, gain in zip(who_n, score_n, strict=True)]
+        sentences = [
+            f"a vote by {name} is expected to take {gain:.3f}" for name, gain in zip(who_n, score_n, strict=True)
+        ]
         whole_n = scores.entropy_i[at_n].tolist()
-        said = [f"{text} of its {whole:.3f} nats" for text, whole in zip(said, whole_n, strict=True)]
+        sentences = [f"{text} of its {total:.3f} nats" for text, total in zip(sentences, whole_n, strict=True)]
     elif ranking.startswith("conflict:"):
-        said = _conflicts(scores, ranking, at_n, score_n)
+        sentences = _conflicts(scores, ranking, at_n, score_n)
     elif ranking == "entropy":
-        most = float(np.log(len(scores.labels)))
-        said = [f"entropy {score:.3f} of at most {most:.3f} nats" for score in score_n]
+        largest = float(np.log(len(scores.labels)))
+        sentences = [f"entropy {score:.3f} of at most {largest:.3f} nats" for score in score_n]
     else:
         whole_n = scores.entropy_i[at_n].tolist()
         pairs = zip(score_n, whole_n, strict=True)
-        said = [f"{score:.3f} of {whole:.3f} nats: {REMEDIES[ranking]}" for score, whole in pairs]
-    return [f"{text}; {fact}" for text, fact in zip(said, item_facts(scores, at_n), strict=True)]
+        sentences = [f"{score:.3f} of {total:.3f} nats: {REMEDIES[ranking]}" for score, total in pairs]
+    return [f"{text}; {fact}" for text, fact in zip(sentences, item_facts(scores, at_n), strict=True)]
 
 
 def item_facts(scores: ItemScores, at_n: Ints) -> list[str]:
@@ -348,12 +350,12 @@ def _conflicts(scores: ItemScores, ranking: str, at_n: Ints, score_n: Sequence[f
     rule = ranking.removeprefix("conflict:")
     said_n, label_n = scores.answer_ri[ranking][at_n].tolist(), scores.label_i[at_n].tolist()
     return [
-        f"{rule} says {scores.labels[said]}, the consensus {scores.labels[label]}: wrong with probability {wrong:.2f}"
-        for said, label, wrong in zip(said_n, label_n, score_n, strict=True)
+        f"{rule} says {scores.labels[k]}, the consensus {scores.labels[label]}: wrong with probability {wrong:.2f}"
+        for k, label, wrong in zip(said_n, label_n, score_n, strict=True)
     ]
 
 
 def _names(votes: Votes, annotator_n: Ints) -> list[str]:
-    named = votes.annotators.gather(annotator_n[annotator_n != NOBODY]).to_list()
-    names = iter(named)
+    with_name = votes.annotators.gather(annotator_n[annotator_n != NOBODY]).to_list()
+    names = iter(with_name)
     return ["someone new" if a == NOBODY else str(next(names)) for a in annotator_n.tolist()]

@@ -56,12 +56,12 @@ class ItemSums(NamedTuple):
     def __add__(self, other: ItemSums) -> ItemSums:  # type: ignore[override]
         """Add what other items of the same questions tell."""
         return ItemSums(
-            [_best(pl.concat(both)) for both in zip(self.rankings, other.rankings, strict=True)],
+            [_best(pl.concat(joined)) for joined in zip(self.rankings, other.rankings, strict=True)],
             [
-                _counted(np.concatenate([one[0], two[0]]), np.concatenate([one[1], two[1]]))
-                for one, two in zip(self.cells, other.cells, strict=True)
+                _counted(np.concatenate([first_part[0], two[0]]), np.concatenate([first_part[1], two[1]]))
+                for first_part, two in zip(self.cells, other.cells, strict=True)
             ],
-            [one + two for one, two in zip(self.tallies, other.tallies, strict=True)],
+            [first_part + two for first_part, two in zip(self.tallies, other.tallies, strict=True)],
         )
 
 
@@ -70,8 +70,8 @@ def _best(rankings: pl.DataFrame) -> pl.DataFrame:
     key = ["kind", "question", "domain", "ranking"]
     ordered = rankings.sort(pl.col("score").round(DECIMALS), "name", descending=[True, False], maintain_order=True)
     ranked = ordered.with_columns(rank=pl.int_range(1, pl.len() + 1).over(key).cast(OUTLIERS["rank"]))
-    most = pl.when(pl.col("domain") == ALL).then(TOP).otherwise(TOP_IN_DOMAIN)
-    return ranked.filter(pl.col("rank") <= most).sort(*key, "rank").select(rankings.columns)
+    limit = pl.when(pl.col("domain") == ALL).then(TOP).otherwise(TOP_IN_DOMAIN)
+    return ranked.filter(pl.col("rank") <= limit).sort(*key, "rank").select(rankings.columns)
 
 
 def _counted(key_cx: Ints, weight_c: Floats) -> tuple[Ints, Floats]:
@@ -83,16 +83,16 @@ def sum_items(
     consensus: Consensus, entropies: Sequence[EntropyParts] | None = None, *, advance: Advance = ignore
 ) -> ItemSums:
     """Rank the items of every question, and count what annotators and agreement are measured by."""
-    votes, counted = consensus.votes, dict[bytes, pl.DataFrame]()
+    votes, word_counts = consensus.votes, dict[bytes, pl.DataFrame]()
     entropies = entropies or [decompose_entropy(fit) for fit in consensus.fits]
     sums = ItemSums([], [], [tally_votes(fit.ballot, anonymous=votes.anonymous) for fit in consensus.fits])
-    for done, question in enumerate(votes.questions):
-        asked = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
-        scores = score_items(votes, [consensus.fits[b] for b in asked], stacked([entropies[b] for b in asked]))
-        rankings = [*_item_rankings(votes, scores), *_word_rankings(votes, scores, counted)]
+    for n_done, question in enumerate(votes.questions):
+        fits_of = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
+        scores = score_items(votes, [consensus.fits[b] for b in fits_of], stacked([entropies[b] for b in fits_of]))
+        rankings = [*_item_rankings(votes, scores), *_word_rankings(votes, scores, word_counts)]
         sums.rankings.append(pl.concat([OUTLIERS.to_frame(), *rankings]))
         sums.cells.append(_counted(np.column_stack([scores.counts_ik, scores.domain_i]), scores.count_i))
-        advance((done + 1) / len(votes.questions))
+        advance((n_done + 1) / len(votes.questions))
     return sums
 
 
@@ -134,8 +134,8 @@ def find_outliers(
     outliers, summaries, agreement = list[pl.DataFrame](), list[pl.DataFrame](), list[pl.DataFrame]()
     fits = list(zip(consensus.fits, sums.tallies, strict=True))
     for question, rankings, cells in zip(consensus.votes.questions, sums.rankings, sums.cells, strict=True):
-        asked = [(fit, tally_xa) for fit, tally_xa in fits if fit.question == question]
-        summary = pl.concat([summarise_annotators(consensus, fit, tally_xa) for fit, tally_xa in asked])
+        fits_of = [(fit, tally_xa) for fit, tally_xa in fits if fit.question == question]
+        summary = pl.concat([summarise_annotators(consensus, fit, tally_xa) for fit, tally_xa in fits_of])
         outliers += [rankings, *rank_annotators(question, summary)]
         summaries.append(summary)
         agreement += _agreement_frames(consensus, question, *cells)

@@ -98,8 +98,8 @@ def count_words(texts: pl.Series, group_i: Ints | None = None) -> pl.DataFrame:
     words = text.str.to_lowercase().str.extract_all(PATTERN).list.unique()
     # Some texts at a time: their words would be many times as large as the counts.
     pieces = [
-        some.with_columns(words).explode("word").drop_nulls().group_by("group", "word").agg(n=pl.len().cast(pl.Int64))
-        for some in frame.iter_slices(TEXTS_AT_ONCE)
+        chunk.with_columns(words).explode("word").drop_nulls().group_by("group", "word").agg(n=pl.len().cast(pl.Int64))
+        for chunk in frame.iter_slices(TEXTS_AT_ONCE)
     ]
     empty = pl.DataFrame(schema={"group": pl.Int32, "word": pl.String, "n": pl.Int64})
     return pl.concat([empty, *pieces]).group_by("group", "word").agg(pl.col("n").sum()).sort("group", "word")
@@ -123,11 +123,11 @@ def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) 
     log_odds_w, z_w = log_odds(high_w, all_w - high_w, min(PRIOR_WORDS, float(high_w.sum())))
     listed_w = np.flatnonzero((z_w >= SIGNIFICANT) & (high_w >= FEWEST))
     order_w = listed_w[np.argsort(-tie_key(z_w[listed_w]), kind="stable")][:WORDS]
-    found = (joined["word"].gather(order_w), z_w[order_w], log_odds_w[order_w], high_w[order_w], all_w[order_w])
+    words_found = (joined["word"].gather(order_w), z_w[order_w], log_odds_w[order_w], high_w[order_w], all_w[order_w])
     n_high = len(high_texts)
     return [
         Word(word, float(z), float(odds), int(n), int(total - n), n_high, n_items - n_high)
-        for word, z, odds, n, total in zip(*found, strict=True)
+        for word, z, odds, n, total in zip(*words_found, strict=True)
     ]
 
 

@@ -299,7 +299,7 @@ def _score_row(
 ) -> tuple[Any, ...]:
     main = system["estimates"][0]
     verdict = verdict_of(main, limit)
-    figures = [_figure(quantity.unscaled(value)) for estimate in system["estimates"] for value in _bounds(estimate)]
+    figures = _figures(system["estimates"], quantity.maximum - quantity.minimum, quantity.minimum)
     return (question, quantity.name, system["name"], system["n_items"], system["n_known"], system["method"], *figures,
             None if limit is None else quantity.unscaled(limit), verdict,
             _more(main, limit, verdict, system["n_items"], mass))  # fmt: skip
@@ -312,17 +312,18 @@ def _gap_row(
     if first["method"] == second["method"] == "corrected":
         gaps[0] = paired[first["at"], second["at"]]
     verdict = verdict_of(gaps[0], 0.0)
-    figures = [_figure((quantity.maximum - quantity.minimum) * value) for gap in gaps for value in _bounds(gap)]
+    figures = _figures(gaps, quantity.maximum - quantity.minimum)
     n_more = _more(gaps[0], 0.0, verdict, min(first["n_items"], second["n_items"]), mass)
     return question, quantity.name, first["name"], second["name"], gaps[0].n_known, *figures, verdict, n_more
 
 
-def _bounds(estimate: Estimate) -> tuple[float, float, float]:
-    return (estimate.value, estimate.low, estimate.high) if not math.isnan(estimate.value) else (math.nan,) * 3
-
-
-def _figure(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _figures(estimates: Sequence[Estimate], scale: float, offset: float = 0.0) -> list[float | None]:
+    """Return values and bounds on the scale of the labels; None where there is no estimate."""
+    return [
+        None if math.isnan(estimate.value) else offset + scale * figure
+        for estimate in estimates
+        for figure in (estimate.value, estimate.low, estimate.high)
+    ]
 
 
 def _pairs(systems: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:

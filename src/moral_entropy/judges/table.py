@@ -338,8 +338,6 @@ def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, repeats: pl
     votes = ([(vote_i == k).sum() for k in range(len(labels))] for vote_i in panel.vote_ji)
     counts_jv = np.array(list(votes), dtype=np.float64).reshape(-1, len(labels))
     yield from map(as_note, constant(panel.judges, labels, counts_jv, question=name))
-    for row in frame.filter(pl.col("sensitivity_high") + pl.col("specificity_high") < 1.0).iter_rows(named=True):
-        yield f"{name}: {row['judge']} is wrong more often than a coin on known answers: are its labels swapped?"
     for row in repeats.filter((pl.col("bias_low") > 0) | (pl.col("bias_high") < 0)).iter_rows(named=True):
         first = "first" if row["bias"] > 0 else "last"
         yield (

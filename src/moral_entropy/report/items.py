@@ -34,8 +34,8 @@ REASONS = 25
 """Outliers of each ranking that are sure to be shown, by question."""
 
 COLUMNS = (
-    "question", "item", "domain", "n_votes", "n_positive", "p_map", "p_model", "p", "p_low", "p_high", "label",
-    "entropy", *PARTS, "part",
+    "question", "item", "domain", "n_votes", "n_positive", "p_map", "p_model", "p", "p_low", "p_high", "p_votes",
+    "p_text", "label", "entropy", *PARTS, "part",
 )  # fmt: skip
 
 

@@ -86,6 +86,7 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
         "questions": question_cells(run),
         "findings": findings_section(run),
         "checked": checked_tables(run),
+        "texts": texts_section(run),
         "uncertainty": uncertainty_section(run),
         "reliability": reliability_rows(run),
         "groups": groups_section(run) if "groups" in run.manifest else None,
@@ -178,6 +179,21 @@ def _checked_cells(rows: pl.DataFrame) -> list[list[str]]:
         figures = (f"{row['checked']:,}", f"{row['wrong']:,.0f}", wrong)
         names.setdefault(("rule " if row["kind"] == "rule" else row["name"], *figures), []).append(row["name"])
     return [[lead + ", ".join(group) if lead == "rule " else lead, *cells] for (lead, *cells), group in names.items()]
+
+
+def texts_section(run: Run) -> dict[str, Any] | None:
+    """Return what the items' texts are worth, and the items whose text says otherwise than their votes."""
+    facts = run.manifest.get("text_worth")
+    if not facts:
+        return None
+    rows = run.table("text_conflicts").head(50).iter_rows(named=True)
+    cells = [
+        [row["question"], row["item"], row["label"], row["text_label"], row["words"], f"{row['n_votes']:,}",
+         with_ends(".2f", row["p_votes"]), with_ends(".2f", row["p_text"])]
+        for row in rows
+    ]  # fmt: skip
+    heads = ("question", "item", "consensus", "by its text", "words", "votes", "p by votes", "p by text")
+    return {"sentence": facts["sentence"], "table": table(heads, cells, 5, "Items whose text says otherwise")}
 
 
 # --- Annotators and items ------------------------------------------------------------------------------------------
@@ -372,7 +388,7 @@ def judges_section(run: Run) -> dict[str, Any] | None:
         for row in judges.frame.iter_rows(named=True)
     ]  # fmt: skip
     heads = ("question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others")
-    tables.append(table(heads, rows, 4, "Judges, worst first"))
+    tables.append(table(heads, rows, 4, "Judges, best first"))
     panels = judges.panels.select("question", "judges", pl.format("{}", "cost"), pl.col("wrong_unseen")).rows()
     cells = [[*words, percent(wrong)] for *words, wrong in panels]
     tables.append(

@@ -158,11 +158,11 @@ def best_rule(
     against = "gold" if "gold" in advised else "consensus"
     wrong = {(row["rule"], row["reference"]): row for row in wrong_rows(with_leading_rates(frame, expected=expected))
              if row["question"] == ALL and row["domain"] == ALL and row["value"] is not None}  # fmt: skip
-    own = wrong.get(("consensus", "gold"))
+    consensus_row = wrong.get(("consensus", "gold"))
     best: dict[str, Any] = {
         "against": against,
         "expected": expected and against == "consensus",
-        "consensus": own["value"] if own and against == "gold" else None,
+        "consensus": consensus_row["value"] if consensus_row and against == "gold" else None,
     }
     if questions_with_many_labels(frame):
         if (row := wrong.get((PLURALITY.name, against))) is None:
@@ -193,13 +193,13 @@ def best_rule_text(best: Mapping[str, Any]) -> str:
     lead, majority = f"Best simple rule: {best['words']}.", best["majority"]
     if list(best["costs"]) != [1.0, 1.0]:
         prices = f"a wrong yes costs {best['costs'][0]:g}, a missed yes {best['costs'][1]:g}"
-        other = "" if majority is None else f"; majority {majority:.2f}"
-        return f"{lead} Cost per item {against}: {best['cost']:.2f} ({prices}{other})."
-    others = {"majority": None if best["rule"] == "majority" else majority}
+        majority_text = "" if majority is None else f"; majority {majority:.2f}"
+        return f"{lead} Cost per item {against}: {best['cost']:.2f} ({prices}{majority_text})."
+    beside_it = {"majority": None if best["rule"] == "majority" else majority}
     if best["against"] == "gold":
-        others["the consensus"] = best["consensus"]
-    said = [f"{name}: {_in_100(share)}" for name, share in others.items() if share is not None]
-    beside = f" ({', '.join(said)})" if said else ""
+        beside_it["the consensus"] = best["consensus"]
+    parts = [f"{name}: {_in_100(share)}" for name, share in beside_it.items() if share is not None]
+    beside = f" ({', '.join(parts)})" if parts else ""
     return f"{lead} {wrong_in_100(best['cost'])} {against}{beside}."
 
 
@@ -244,9 +244,9 @@ def accuracy_rows(frame: pl.DataFrame) -> list[Row]:
 def wrong_rows(frame: pl.DataFrame) -> list[Row]:
     """Return the share of items that every rule labels otherwise than the reference: what accuracy leaves."""
     rows = frame.filter(metric="disagreement").to_dicts()
-    several = questions_with_many_labels(frame)
-    single = [row for row in rows if _is_one_question(row, several)]
-    pooled = [row for row in rows if row["question"] == ALL and row["label"] == ALL] if not several else _pool(single)
+    multi = questions_with_many_labels(frame)
+    single = [row for row in rows if _is_one_question(row, multi)]
+    pooled = [row for row in rows if row["question"] == ALL and row["label"] == ALL] if not multi else _pool(single)
     return [{**row, "label": ALL} for row in (*single, *pooled)]
 
 

@@ -228,8 +228,8 @@ class RuleSums(NamedTuple):
         for total_cs, both_cs in zip(sum_tcs, np.concatenate([self.sum_tcs, other.sum_tcs], axis=1), strict=True):
             np.add.at(total_cs, cell_c.ravel(), both_cs)
         cost_c = np.bincount(cell_c.ravel(), weights=np.concatenate([self.cost_c, other.cost_c]))
-        kept = Cells(**{name: getattr(cells, name)[..., first] for name in Cells.__dataclass_fields__})
-        return RuleSums(kept, sum_tcs, cost_c.astype(np.float64))
+        first_cells = Cells(**{name: getattr(cells, name)[..., first] for name in Cells.__dataclass_fields__})
+        return RuleSums(first_cells, sum_tcs, cost_c.astype(np.float64))
 
 
 def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, float]) -> RuleSums:

@@ -74,8 +74,8 @@ def beta_interval(
         return betaincinv(yes + prior, no + prior, tail), betaincinv(yes + prior, no + prior, 1.0 - tail)
     low = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-9), no + 1.0, tail), 0.0)
     high = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-9), 1.0 - tail), 1.0)
-    counted = yes + no > 0
-    return np.where(counted, low, np.nan), np.where(counted, high, np.nan)
+    n_positive = yes + no > 0
+    return np.where(n_positive, low, np.nan), np.where(n_positive, high, np.nan)
 
 
 def exact_interval(hits_m: ArrayLike, n_m: ArrayLike, mass: float) -> tuple[Floats, Floats]:

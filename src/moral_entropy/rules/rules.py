@@ -91,9 +91,9 @@ class Rule:
 
     def _shown(self, counts_ik: Ints, label: int) -> NDArray[Any]:
         # A copy that cannot be written to: a rule that sorts in place must not change the votes.
-        shown = np.array(counts_ik if self.sees == "labels" else pair_of(counts_ik, label))
-        shown.flags.writeable = False
-        return shown
+        text = np.array(counts_ik if self.sees == "labels" else pair_of(counts_ik, label))
+        text.flags.writeable = False
+        return text
 
 
 def pair_of(counts_ik: Ints, label: int) -> Ints:
@@ -125,8 +125,8 @@ def _as_scores(rule: Rule, given: Any, counts_ik: Ints, label: int) -> Floats:
 
 
 def _k_vote(name: str, k: int) -> Rule:
-    few = {1: "at least one positive vote", 2: "at least two positive votes"}
-    meaning = few.get(k, f"at least {k} positive votes")
+    fewest = {1: "at least one positive vote", 2: "at least two positive votes"}
+    meaning = fewest.get(k, f"at least {k} positive votes")
     return Rule(name, meaning, lambda counts_ip: counts_ip[:, 1] >= k, pointwise=True)
 
 
@@ -221,9 +221,9 @@ def rule_named(name: str) -> Rule:
     >>> rule_named("quorum-3/4").scores(np.array([[1, 3], [1, 2]]), label=1)
     array([1., 0.])
     """
-    known = {**RULES, PLURALITY.name: PLURALITY, PUBLISHED.name: PUBLISHED}
-    if name in known:
-        return known[name]
+    names_known = {**RULES, PLURALITY.name: PLURALITY, PUBLISHED.name: PUBLISHED}
+    if name in names_known:
+        return names_known[name]
     family, _, number = name.rpartition("-")
     try:
         value = Fraction(number)
@@ -241,7 +241,7 @@ def rule_named(name: str) -> Rule:
 
     if (plugged := load_plugin(PLUGGED, name)) is not None:
         return replace(_as_rule(plugged), name=name)
-    names = ", ".join([*known, *plugin_names(PLUGGED)])
+    names = ", ".join([*names_known, *plugin_names(PLUGGED)])
     msg = (
         f"there is no rule {name!r}. Rules: {names}; with a number of your own k-vote-4, quorum-0.75, smoothed-share-1."
     )
@@ -263,7 +263,7 @@ def rule_in_words(name: str, yes: str = "yes") -> str:
     >>> [rule_in_words(name) for name in ("any", "k-vote-3", "quorum-3/5", "quorum-2/3")]
     ['at least one yes', 'at least 3 yes', 'at least 60% yes', 'at least 2/3 yes']
     """
-    told = {
+    sentence = {
         "any": f"at least one {yes}",
         "two-vote": f"at least 2 {yes}",
         "majority": f"at least half {yes}",
@@ -272,8 +272,8 @@ def rule_in_words(name: str, yes: str = "yes") -> str:
         PLURALITY.name: "the label with most votes",
         PUBLISHED.name: "the labels that were published",
     }
-    if name in told:
-        return told[name]
+    if name in sentence:
+        return sentence[name]
     family, _, number = name.rpartition("-")
     if family == "k-vote":
         return f"at least {number} {yes}"
@@ -295,7 +295,7 @@ def as_rules(given: Iterable[str | Rule | Score]) -> tuple[Rule, ...]:
     >>> [rule.meaning for rule in as_rules(["any", never])]
     ['at least one positive vote', 'Nothing is ever positive.']
     """
-    rules = tuple(_as_rule(one) for one in given)
+    rules = tuple(_as_rule(entry) for entry in given)
     names = [rule.name for rule in rules]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice or "consensus" in names:

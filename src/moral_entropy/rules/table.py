@@ -200,28 +200,28 @@ def _rule_frame(graded: Grading) -> pl.DataFrame:
             decision_rc = cells.decision_rc[:, cell_c]
             for r, rule in enumerate(graded.rules):
                 abstained_c, tied_c = np.isnan(cells.score_rc[r, cell_c]), cells.tied_rc[r, cell_c]
-                counted = (items_c[cell_c], items_c[cell_c[abstained_c]], items_c[cell_c[tied_c]])
-                same = next(n for n in range(r + 1) if np.array_equal(decision_rc[n], decision_rc[r], equal_nan=True))
-                same_as = graded.rules[same].name if same != r else None
+                sizes = (items_c[cell_c], items_c[cell_c[abstained_c]], items_c[cell_c[tied_c]])
+                first = next(n for n in range(r + 1) if np.array_equal(decision_rc[n], decision_rc[r], equal_nan=True))
+                same_as = graded.rules[first].name if first != r else None
                 where = (question, graded.labels[q][k], rule.name, rule.meaning)
-                rows.append((*where, *(round(items.sum()) for items in counted), same_as))
+                rows.append((*where, *(round(items.sum()) for items in sizes), same_as))
     return pl.DataFrame(rows, schema=AUDIT_RULES, orient="row")
 
 
 def yes_word(votes: Votes) -> str:
     """Return what a positive vote is called: the label of a single question that says more than yes, else "yes"."""
     labels = {ballot.labels[ballot.positive] for ballot in votes.ballots if ballot.n_labels == 2}
-    [label, *others] = sorted(labels) or ["yes"]
-    several = len({ballot.question for ballot in votes.ballots}) > 1
-    plain = others or several or label.casefold() in POSITIVE_NAMES
+    [label, *further] = sorted(labels) or ["yes"]
+    many_questions = len({ballot.question for ballot in votes.ballots}) > 1
+    plain = further or many_questions or label.casefold() in POSITIVE_NAMES
     return "yes" if plain else f"{label!r}"
 
 
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
     """Replace the ballots by those of `votes`, which may have gained gold or published labels since the fit."""
     fits, ballots = consensus.fits, votes.ballots
-    same = len(fits) == len(ballots) and all(map(_same_votes, ballots, (fit.ballot for fit in fits)))
-    if not same:
+    first = len(fits) == len(ballots) and all(map(_same_votes, ballots, (fit.ballot for fit in fits)))
+    if not first:
         msg = (
             f"the consensus was fitted to other votes: {', '.join(consensus.votes.questions)} with "
             f"{consensus.votes.n_votes:,} votes, not {', '.join(votes.questions)} with {votes.n_votes:,}. "
@@ -237,17 +237,17 @@ def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
 def _same_votes(one: Ballot, other: Ballot) -> bool:
     if one is other:
         return True
-    named = (one.question, one.part, one.labels) == (other.question, other.part, other.labels)
-    return named and np.array_equal(one.start_i, other.start_i) and np.array_equal(one.code_v, other.code_v)
+    same_names = (one.question, one.part, one.labels) == (other.question, other.part, other.labels)
+    return same_names and np.array_equal(one.start_i, other.start_i) and np.array_equal(one.code_v, other.code_v)
 
 
 def _check_codes(votes: Votes, ballot: Ballot) -> None:
-    for what, code_i in (("gold", ballot.gold_i), ("published", ballot.published_i)):
+    for kind, code_i in (("gold", ballot.gold_i), ("published", ballot.published_i)):
         bad_i = np.flatnonzero((code_i < UNKNOWN) | (code_i >= ballot.n_labels))
         if len(bad_i):
             item = votes.items[int(ballot.item_i[bad_i[0]])]
             msg = (
-                f"{len(bad_i):,} {what} labels of question {ballot.question!r} are none of the labels that were voted "
+                f"{len(bad_i):,} {kind} labels of question {ballot.question!r} are none of the labels that were voted "
                 f"({', '.join(ballot.labels)}). First: item {item!r}. Merge or drop them with a label map (CLI: "
                 "--labels map.toml)."
             )

@@ -259,7 +259,7 @@ class Run:
 
     @property
     def judges(self) -> pl.DataFrame:
-        """One row per question and judge, worst first: how right, whom it copies, what it adds to the others."""
+        """One row per question and judge, best first: how right, whom it copies, what it adds to the others."""
         from moral_entropy.judges.table import describe_judges
 
         return describe_judges(self).frame

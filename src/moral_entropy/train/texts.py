@@ -53,6 +53,9 @@ FEWEST_ITEMS, MOST_MEASURED = 300, 10_000
 """Items with a text and a vote that a question needs, and items on which the worth is measured where no text counts;
 where there are several questions fewer, since each takes a third as long as reading the texts."""
 
+FEWEST_VOTES = 10
+"""Votes of an annotator before they are held against the texts."""
+
 FEWEST, BLOCKS, REPLICATES, INTERVAL = 100, 100, 400, 0.95
 CONFLICTS, WORDS_LISTED = 100, 3
 LONGEST = 10_000
@@ -324,17 +327,16 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
         are too few texts, and nothing was asked for.
     """
     ballots = [ballot for ballot in votes.ballots if not ballot.part]
-    texts = [] if votes.texts is None else votes.texts.fill_null("").to_list()
-    rows = np.flatnonzero([bool(text.strip()) for text in texts])
-    n_blank = len(texts) - len(rows)
-    limit = max(2 * MOST_MEASURED // (1 + len(ballots)), MOST_MEASURED // 10)
-    if use is None and len(rows) > limit:
-        rows = np.sort(rows[np.argsort([text_hash(texts[row]) for row in rows])[:limit]])
+    limit = max(2 * MOST_MEASURED // (1 + len(ballots)), MOST_MEASURED // 10) if use is None else votes.n_items
+    rows = np.unique(np.linspace(0, votes.n_items - 1, min(limit, votes.n_items)).astype(np.int64))
+    texts = [""] * len(rows) if votes.texts is None else votes.texts.gather(rows).fill_null("").to_list()
+    rows, n_blank = rows[[bool(text.strip()) for text in texts]], sum(not text.strip() for text in texts)
+    texts = [text for text in texts if text.strip()]
     facts: dict[str, Any] = {"model": use or TFIDF, "texts": len(rows), "blank": n_blank, "repeated": 0}
     facts["questions"] = []
     encoder = None if use in (None, TFIDF) else use
     enough = len(rows) >= FEWEST_ITEMS
-    reading = read_texts([texts[row] for row in rows], encoder, advance=advance) if enough else None
+    reading = read_texts(texts, encoder, advance=advance) if enough else None
     if reading is None:
         problem = "no two share a word" if enough else f"{len(rows):,} items have one, {FEWEST_ITEMS} are the fewest"
         facts["sentence"] = f"Texts do not count: {problem}. Their column is named with --text COLUMN."
@@ -364,6 +366,8 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
     names = [f"{_in_votes(row)} ({row['question']})" for row in facts["questions"]]
     worth = f"A text is worth about {listed(names, most=6)}" if names else "The worth of texts could not be measured"
     repeats = f"; {facts['repeated']:,} of {facts['texts']:,} texts nearly repeat another" if facts["repeated"] else ""
+    if not any(row["low"] for row in facts["questions"]):
+        return f"{worth}{repeats}. Texts do not count in p."
     if use is None:
         return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
     return f"{worth}{repeats}. Texts count in p, for at most {MOST_COUNTED:.0f} votes; p_votes is p without them."
@@ -445,14 +449,12 @@ def _worth_rows(
     votes: Votes, fit: QuestionFit, row: dict[str, Any], group_by_column: Mapping[str, tuple[Sequence[str], Ints]]
 ) -> pl.DataFrame:
     """Return the worth over all votes, by domain, by group and by annotator: one row each."""
-    ballot, base_k = fit.ballot, base_rates(fit.ballot)
-    t_ik = np.asarray(fit.item_prior[0])  # type: ignore[index]
+    text_ik = np.asarray(fit.item_prior[0])  # type: ignore[index]
+    items = np.flatnonzero(np.isfinite(text_ik).all(axis=1))
+    ballot, base_k, text_ik = fit.ballot.take(items), base_rates(fit.ballot), text_ik[items]
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
-    usable = np.flatnonzero(np.isfinite(t_ik).all(axis=1)[item_v])
-    item_v, code_v = item_v[usable], ballot.code_v[usable]
-    label_v, annotator_v = code_v % ballot.n_labels, ballot.annotator_a[code_v // ballot.n_labels]
-    counts_ik, text_ik = ballot.counts_ik, np.nan_to_num(t_ik, nan=1.0)
-    priors = text_ik, np.broadcast_to(base_k, t_ik.shape)
+    label_v, annotator_v = ballot.code_v % ballot.n_labels, ballot.annotator_a[ballot.code_v // ballot.n_labels]
+    counts_ik, priors = ballot.counts_ik, (text_ik, np.broadcast_to(base_k, text_ik.shape))
     # The loss of one vote for a label: that of all such votes on the item over their number.
     with_vs, without_vs = (
         np.column_stack([(loss_ik / np.maximum(counts_ik, 1))[item_v, label_v] for loss_ik in
@@ -471,7 +473,7 @@ def _worth_rows(
     for by, (names, bin_v) in keys.items():
         order = np.argsort(bin_v, kind="stable")
         for rows_v in np.split(order, np.flatnonzero(np.diff(bin_v[order])) + 1):
-            if len(rows_v) and bin_v[rows_v[0]] >= 0:
+            if bin_v[rows_v[0]] >= 0 and (by != "annotator" or len(rows_v) >= FEWEST_VOTES):
                 worth = best_worth(with_vs[rows_v].sum(axis=0)[None], without_vs[rows_v].sum(axis=0)[None])[0]
                 figures = [row["votes"], row["low"], row["high"]] if by == ALL else [worth, None, None]
                 rows.append((row["question"], by, str(names[bin_v[rows_v[0]]]), len(rows_v), *figures,

@@ -303,10 +303,10 @@ def _votes_on(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _people(votes: pl.DataFrame, mass: float) -> Iterator[tuple[str, ErrorRate]]:
-    for (who,), mine in sorted(votes.group_by("annotator"), key=lambda pair: str(pair[0][0])):
-        if who is not None:
+    for (annotator,), mine in sorted(votes.group_by("annotator"), key=lambda pair: str(pair[0][0])):
+        if annotator is not None:
             wrong_j, weight_j = (mine["label"] != mine["truth"]).to_numpy(), mine["weight"].to_numpy()
-            yield str(who), error_rate(wrong_j, math.inf, weight_j=weight_j, mass=mass)
+            yield str(annotator), error_rate(wrong_j, math.inf, weight_j=weight_j, mass=mass)
 
 
 def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[tuple[str, ErrorRate]]:
@@ -362,12 +362,12 @@ def _rules_against_gold(run: Run, checks: Checks) -> Iterator[tuple[str, ErrorRa
 
 def annotators_against_gold(run: Run) -> Iterator[tuple[str, ErrorRate]]:
     """Yield how many of every annotator's votes gold says are wrong, over all questions, with an exact interval."""
-    known = run.annotators.filter(pl.col("gold_votes") > 0)
+    with_gold = run.annotators.filter(pl.col("gold_votes") > 0)
     right = pl.col("gold_accuracy") * pl.col("gold_votes")
-    counted = known.group_by("annotator", maintain_order=True).agg(right=right.sum(), n=pl.col("gold_votes").sum())
-    right_a, n_a = counted["right"].to_numpy(), counted["n"].cast(pl.Float64).to_numpy()
+    totals = with_gold.group_by("annotator", maintain_order=True).agg(right=right.sum(), n=pl.col("gold_votes").sum())
+    right_a, n_a = totals["right"].to_numpy(), totals["n"].cast(pl.Float64).to_numpy()
     low_a, high_a = exact_interval(n_a - right_a, n_a, run.interval)
-    figures = zip(counted["annotator"].to_list(), n_a - right_a, n_a, low_a.tolist(), high_a.tolist(), strict=True)
+    figures = zip(totals["annotator"].to_list(), n_a - right_a, n_a, low_a.tolist(), high_a.tolist(), strict=True)
     for name, wrong, n, low, high in figures:
         if name is not None:
             yield str(name), ErrorRate(round(n), round(wrong, DECIMALS), wrong / n, low, high, low, high)

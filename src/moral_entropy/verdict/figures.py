@@ -59,16 +59,16 @@ def run_figures(run: Run, *, annotators: bool = True) -> dict[str, Row]:
     """
     fits = run.manifest["questions"]
     items = round(sum(fit["items_counted"] for fit in fits))
-    found = {"uncertain": _row(uncertain_share(run), n=items), **_uncertain_by_question(fits)}
-    found |= {"votes_per_item": _row(votes_per_item(run), n=items), **_alphas(run)}
+    figures = {"uncertain": _row(uncertain_share(run), n=items), **_uncertain_by_question(fits)}
+    figures |= {"votes_per_item": _row(votes_per_item(run), n=items), **_alphas(run)}
     error = run.verdict.error
     # Without checked labels there is no value, and no limit holds.
-    found["error"] = _row(None) if error is None else _row(error.value, error.low, error.high, error.checked)
-    found["accuracy"] = (
+    figures["error"] = _row(None) if error is None else _row(error.value, error.low, error.high, error.checked)
+    figures["accuracy"] = (
         _row(None) if error is None else _row(1.0 - error.value, 1.0 - error.high, 1.0 - error.low, error.checked)
     )
-    found["annotators.below_chance"] = _below_chance(run)
-    return found | (dict(_annotators(run)) if annotators else {})
+    figures["annotators.below_chance"] = _below_chance(run)
+    return figures | (dict(_annotators(run)) if annotators else {})
 
 
 def _row(value: float | None, low: float | None = None, high: float | None = None, n: int = 0) -> Row:
@@ -78,18 +78,18 @@ def _row(value: float | None, low: float | None = None, high: float | None = Non
 def _uncertain_by_question(fits: Iterable[Row]) -> dict[str, Row]:
     sums: dict[str, list[float]] = {}
     for fit in fits:
-        one = sums.setdefault(fit["question"], [0.0, 0.0])
-        one[0] += fit["uncertain"] * fit["items_counted"]
-        one[1] += fit["items_counted"]
-    return {f"{name}/uncertain": _row(some / max(all_, 1.0), n=round(all_)) for name, (some, all_) in sums.items()}
+        sums_of = sums.setdefault(fit["question"], [0.0, 0.0])
+        sums_of[0] += fit["uncertain"] * fit["items_counted"]
+        sums_of[1] += fit["items_counted"]
+    return {f"{name}/uncertain": _row(part / max(all_, 1.0), n=round(all_)) for name, (part, all_) in sums.items()}
 
 
 def _alphas(run: Run) -> dict[str, Row]:
     rows = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha")
     rows = rows.sort(pl.col("value").round(DECIMALS), nulls_last=True, maintain_order=True)
-    found = {f"{row['question']}/alpha": _row(row["value"], row["low"], row["high"], row["n"] or 0)
+    figures = {f"{row['question']}/alpha": _row(row["value"], row["low"], row["high"], row["n"] or 0)
              for row in rows.iter_rows(named=True)}  # fmt: skip
-    return {"alpha": next(iter(found.values()), _row(None)), **found}
+    return {"alpha": next(iter(figures.values()), _row(None)), **figures}
 
 
 # --- Annotators ---------------------------------------------------------------------------------------------------
@@ -100,8 +100,8 @@ def _below_chance(run: Run) -> Row:
     if rows.is_empty():
         return _row(None)
     surely = surely_below_chance(rows["below_chance"].to_numpy(), rows["n_votes"].to_numpy())
-    some = rows.with_columns(surely=pl.Series(surely)).group_by("annotator").agg(pl.col("surely").any())
-    return _row(float(some["surely"].sum()) / some.height, n=some.height)
+    doubtful = rows.with_columns(surely=pl.Series(surely)).group_by("annotator").agg(pl.col("surely").any())
+    return _row(float(doubtful["surely"].sum()) / doubtful.height, n=doubtful.height)
 
 
 def _annotators(run: Run) -> Iterator[tuple[str, Row]]:
@@ -121,13 +121,13 @@ def _worst(summary: pl.DataFrame) -> Iterator[tuple[str, Row]]:
         bounds = [f"{figure}_low", f"{figure}_high"] if f"{figure}_low" in summary.columns else []
         rows = summary.drop_nulls(figure).select("question", "annotator", "n_votes", figure, *bounds)
         rows = rows.sort((pl.col(figure) * worst_first).round(DECIMALS), maintain_order=True)
-        several: dict[str, Row] = {}
+        worst_by_name: dict[str, Row] = {}
         for question, annotator, n, value, *interval in rows.iter_rows():
             low, high = interval or (None, None)
             row = _row(value, low, high, n)
             yield f"{question}/{ANNOTATOR}{annotator}.{figure}", row
-            several.setdefault(f"{ANNOTATOR}{annotator}.{figure}", row)
-        yield from several.items()
+            worst_by_name.setdefault(f"{ANNOTATOR}{annotator}.{figure}", row)
+        yield from worst_by_name.items()
 
 
 def _like_consensus(run: Run) -> pl.DataFrame:
@@ -136,12 +136,12 @@ def _like_consensus(run: Run) -> pl.DataFrame:
         return pl.DataFrame(schema={"question": pl.String, "annotator": pl.String, "right": pl.Float64, "n": pl.Int64})
     labels = run.scan("items").select("question", "item", consensus="label", weight="count")
     votes = run.scan("votes").drop_nulls("annotator").join(labels, on=["question", "item"], how="inner")
-    same = pl.col("weight") * (pl.col("label") == pl.col("consensus"))
-    counted = votes.group_by("question", pl.col("annotator").cast(pl.String)).agg(
-        right=same.sum(), n=pl.col("weight").sum()
+    matching = pl.col("weight") * (pl.col("label") == pl.col("consensus"))
+    by_annotator = votes.group_by("question", pl.col("annotator").cast(pl.String)).agg(
+        right=matching.sum(), n=pl.col("weight").sum()
     )
-    counted = counted.with_columns(pl.col("n").round().cast(pl.Int64))
-    return counted.sort("question", "annotator").collect(engine="streaming")
+    by_annotator = by_annotator.with_columns(pl.col("n").round().cast(pl.Int64))
+    return by_annotator.sort("question", "annotator").collect(engine="streaming")
 
 
 def _shares(counted: pl.DataFrame, reference: str, mass: float) -> Iterator[tuple[str, Row]]:
@@ -150,9 +150,9 @@ def _shares(counted: pl.DataFrame, reference: str, mass: float) -> Iterator[tupl
     pooled = everything.with_columns(question=pl.lit("")).select("question", "annotator", "right", "n")
     for frame in (counted.select("question", "annotator", "right", "n"), pooled):
         low, high = exact_interval(frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy(), mass)
-        for (question, annotator, right, n), least, most in zip(frame.iter_rows(), low, high, strict=True):
+        for (question, annotator, right, n), least, upper in zip(frame.iter_rows(), low, high, strict=True):
             scope = f"{question}/" if question else ""
-            yield f"{scope}{ANNOTATOR}{annotator}.accuracy{reference}", _row(right / n, float(least), float(most), n)
+            yield f"{scope}{ANNOTATOR}{annotator}.accuracy{reference}", _row(right / n, float(least), float(upper), n)
 
 
 def is_at_least(answer: str, wanted: str) -> bool:

@@ -104,9 +104,9 @@ def leading_rates(run: Run) -> pl.DataFrame:
 def main_rule(run: Run) -> str:
     """Name the rule most readers would have used: published labels, plurality, majority, or the first audited."""
     audited: list[str] = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
-    several = any(question.positive is None for question in run.questions)
-    wanted = ["published", "plurality" if several else "majority", "majority", "any", *audited]
-    return next(rule for rule in wanted if rule in audited or not audited)
+    many_labels = any(question.positive is None for question in run.questions)
+    candidates = ["published", "plurality" if many_labels else "majority", "majority", "any", *audited]
+    return next(rule for rule in candidates if rule in audited or not audited)
 
 
 def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") -> dict[str, Any] | None:
@@ -120,9 +120,9 @@ def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") 
         rows = [row for row in wrong_rows(frame) if row["question"] == ALL and row["value"] is not None]
         return rows[0] if rows else None
     where = {"question": ALL, "domain": ALL, "label": ALL, "rule": rule, "metric": metric, "reference": reference}
-    found = leading_rates(run).filter(**where)
-    found = found.drop_nulls("value")
-    return None if found.is_empty() else found.row(0, named=True)
+    matches = leading_rates(run).filter(**where)
+    matches = matches.drop_nulls("value")
+    return None if matches.is_empty() else matches.row(0, named=True)
 
 
 def best_reference(run: Run) -> str:
@@ -134,8 +134,8 @@ def rule_groups(run: Run) -> list[list[str]]:
     """Group the audited rules: those of a group give every item the same label."""
     groups: dict[tuple[str, ...], list[str]] = {}
     rows = run.table("audit_rules").select("rule", "same_as")
-    for (rule,), own in rows.group_by("rule", maintain_order=True):
-        like = tuple(same or str(rule) for same in own["same_as"].to_list())
+    for (rule,), rows_of_rule in rows.group_by("rule", maintain_order=True):
+        like = tuple(equal_to or str(rule) for equal_to in rows_of_rule["same_as"].to_list())
         groups.setdefault(like, []).append(str(rule))
     return list(groups.values())
 
@@ -147,23 +147,23 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
     those rules that name one label. The consensus itself is among them where they are held against gold.
     """
     reference = reference or best_reference(run)
-    several = any(question.positive is None for question in run.questions)
+    many_labels = any(question.positive is None for question in run.questions)
     groups = [*rule_groups(run), *([["consensus"]] if reference == "gold" else [])]
     accuracy = {row["rule"]: row for row in accuracy_rows(leading_rates(run).filter(reference=reference, domain=ALL))
                 if row["question"] == ALL}  # fmt: skip
-    found = []
+    matches = []
     for group in groups:
         # With more than two labels a rule that names one label stands for those that label alike.
         names = sorted(group, key=lambda name: name not in accuracy)
-        metrics: tuple[str, ...] = () if several else METRICS
+        metrics: tuple[str, ...] = () if many_labels else METRICS
         metrics += tuple(f"thresholded_{name}" for name in metrics if run.model == "mixed" and reference == "consensus")
         figures = {metric: pooled_rate(run, names[0], metric, reference) for metric in metrics}
         figures["disagreement"] = pooled_rate(run, names[0], "disagreement", reference)
         figures["accuracy"] = accuracy.get(names[0])
         if figures["accuracy"] is not None:
-            known = {metric: _figure(row) for metric, row in figures.items()}
-            found.append({"names": names, "reference": reference, "figures": known})
-    return found
+            by_metric = {metric: _figure(row) for metric, row in figures.items()}
+            matches.append({"names": names, "reference": reference, "figures": by_metric})
+    return matches
 
 
 def _figure(row: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -178,10 +178,10 @@ def interval_in_percent(value: float, low: float | None = None, high: float | No
     >>> interval_in_percent(0.218, 0.209, 0.221), interval_in_percent(0.0065, 0.0062, 0.0071)
     ('21.8 (20–23)', '0.7 (0.6–0.8)')
     """
-    shown = f"{tie_key(100 * value):z.1f}"
+    text = f"{tie_key(100 * value):z.1f}"
     if low is None or high is None or tie_key(high - low) == 0 == tie_key(value - low):
-        return shown
-    return f"{shown} ({'–'.join(ends_in_percent(low, high))})"
+        return text
+    return f"{text} ({'–'.join(ends_in_percent(low, high))})"
 
 
 def ends_in_percent(low: float, high: float) -> tuple[str, str]:
@@ -198,5 +198,5 @@ def ends_in_percent(low: float, high: float) -> tuple[str, str]:
 
 def _outward(share: float, digits: int, *, up: bool) -> str:
     scaled = tie_key(share * 100 * 10**digits)
-    whole = math.ceil(scaled) if up else math.floor(scaled)
-    return f"{max(whole, 0) / 10**digits:z.{digits}f}"
+    units = math.ceil(scaled) if up else math.floor(scaled)
+    return f"{max(units, 0) / 10**digits:z.{digits}f}"

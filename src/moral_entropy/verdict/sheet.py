@@ -134,19 +134,19 @@ def make_sheet(
     number = 1 + max(earlier["sheet"].to_list(), default=0)
     sure_i = items["sure"].round(DECIMALS).to_numpy()
     order_i: Ints = np.argsort(sure_i, kind="stable")
-    chosen: Ints
+    drawn_b: Ints
     if purpose == "repair":
-        chosen, weight = order_i[:n], np.zeros(min(n, len(order_i)))
+        drawn_b, weight = order_i[:n], np.zeros(min(n, len(order_i)))
     else:
         seed = int(run.manifest["seed"]) if seed is None else seed
-        chosen, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed + 1_000 * number)
+        drawn_b, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed + 1_000 * number)
         # In the order of the votes: the order of certainty would tell.
-        back = np.argsort(chosen, kind="stable")
-        chosen, weight = chosen[back], weight[back]
-    row_b = items["row"].gather(chosen)
-    named = run.scan("items").with_row_index("row").filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
+        back = np.argsort(drawn_b, kind="stable")
+        drawn_b, weight = drawn_b[back], weight[back]
+    row_b = items["row"].gather(drawn_b)
+    names = run.scan("items").with_row_index("row").filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
     sheet = pl.DataFrame({"row": row_b, "weight": weight}).join(
-        named.collect(engine="streaming"), on="row", how="left", maintain_order="left"
+        names.collect(engine="streaming"), on="row", how="left", maintain_order="left"
     )
     sheet = sheet.select(
         *KEYS, "weight", sheet=pl.lit(number, dtype=pl.Int32), purpose=pl.lit(purpose),
@@ -180,7 +180,7 @@ def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
     """
     choices = {question.name: " | ".join(question.labels) for question in run.questions}
     texts = run.table("texts", where=pl.col("item").is_in(sheet["item"].implode())) if run.has("texts") else None
-    shown = sheet if texts is None else sheet.join(texts, on="item", how="left", maintain_order="left")
+    with_text = sheet if texts is None else sheet.join(texts, on="item", how="left", maintain_order="left")
     columns = {
         "item": pl.col("item"),
         **({"question": pl.col("question")} if len(choices) > 1 else {}),
@@ -191,7 +191,7 @@ def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
         "sheet": pl.concat_str(pl.col("purpose"), pl.col("sheet").cast(pl.String), separator="-"),
         "weight": pl.col("weight"),
     }
-    return shown.select(**columns)
+    return with_text.select(**columns)
 
 
 def sheet_name(number: int) -> str:
@@ -228,17 +228,17 @@ def add_sheet(
     path = out or run.folder / sheet_name(int(sheet["sheet"][0]))
     # Noted first: whatever stops this here, no later sheet has the same number.
     _write_checks(run.folder, pl.concat([spot_checks(run), sheet]))
-    with whole_file(path) as written:
+    with whole_file(path) as partial:
         # Spreadsheets take a file without this mark for the old encoding of their system.
-        written.write_text(without_formulas(printable(run, sheet)).write_csv(), encoding="utf-8-sig")
+        partial.write_text(without_formulas(printable(run, sheet)).write_csv(), encoding="utf-8-sig")
     return path
 
 
 def with_tolerance(run: Run, tolerance: float) -> Run:
     """Return a run folder in which another share of wrong labels is tolerated."""
     options = run.manifest["options"]
-    asked = as_plain(VerdictOptions(tolerance=tolerance))
-    verdict = {**asked, **options.get("verdict", {}), "tolerance": asked["tolerance"]}
+    new_options = as_plain(VerdictOptions(tolerance=tolerance))
+    verdict = {**new_options, **options.get("verdict", {}), "tolerance": new_options["tolerance"]}
     return replace(run, manifest=change_manifest(run.folder, options={**options, "verdict": verdict}))
 
 
@@ -251,8 +251,8 @@ def keep_sheets(old: Path, new: Path, sheets: Iterable[Any]) -> None:
 
 
 def _write_checks(folder: Path, rows: pl.DataFrame) -> None:
-    with whole_file(folder / "spot_checks.parquet") as written:
-        rows.write_parquet(written, compression="zstd")
+    with whole_file(folder / "spot_checks.parquet") as partial:
+        rows.write_parquet(partial, compression="zstd")
     note_files(folder, ["spot_checks.parquet"])
 
 
@@ -296,7 +296,7 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     items = run.scan("items").select(*KEYS, "label").collect(engine="streaming")
     keyed = items.with_columns(key=pl.col("item").cast(pl.String))
     rows = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
-    answered, blank = (rows.filter(chosen) for chosen in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
+    answered, blank = (rows.filter(drawn_b) for drawn_b in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
     _check_answers(answered, table.name, run)
     labels = [_label(run, table.name, *row) for row in answered.select("question", "item", ANSWER).iter_rows()]
     answered = answered.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
@@ -376,7 +376,7 @@ def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
 
 
 def _label(run: Run, name: str, question: str, item: object, answer: str) -> str:
-    labels = next(asked.labels for asked in run.questions if asked.name == question)
+    labels = next(new_options.labels for new_options in run.questions if new_options.name == question)
     at = match_label(answer, labels)
     if at is None:
         msg = (

@@ -87,12 +87,12 @@ class Summary:
             Columns of the window.
         """
         width = min(max(width, NARROW), WIDE)
-        rows, rest = self._cells(width - 60)
+        rows, footer = self._cells(width - 60)
         table = [f"  {line}" for line in text_table(self._heads, rows, n_words=1)]
         parts = [
             [self.heading[:WIDE]],
             _at_most(LINES["notes"], self.notes, width, "  ", "more notes in the report"),
-            [*table, *([f"  {rest}"] if rest else [])],
+            [*table, *([f"  {footer}"] if footer else [])],
             _at_most(LINES["checked"], self.sentences, width, "  ", ""),
             _at_most(LINES["groups"], self.groups, width, "  ", "more on groups in the report"),
             _at_most(LINES["warnings"] - (3 if self.groups else 0), [f"! {text}" for text in self.warnings], width,
@@ -103,18 +103,24 @@ class Summary:
 
     def markdown(self) -> str:
         """Return the same as Markdown."""
-        rows, rest = self._cells(WIDE)
+        rows, footer = self._cells(WIDE)
         lists = [f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups)]
         table = markdown_table(self._heads, [[markdown_text(cell) for cell in row] for row in rows])
         commands = [f"- {name}: `{command}`" for name, command in self.commands.items()]
         doubts = [f"- **!** {markdown_text(text)}" for text in self.warnings]
-        parts = [f"**{markdown_text(self.heading)}**", "\n".join(lists), table, rest, "\n".join([*doubts, *commands])]
+        parts = [
+            f"**{markdown_text(self.heading)}**",
+            "\n".join(lists),
+            table,
+            footer,
+            "\n".join([*doubts, *commands]),
+        ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def html(self) -> str:
         """Return the same for a notebook."""
-        rows, rest = self._cells(WIDE)
-        texts = [*self.notes, *self.sentences, *self.groups, *([rest] if rest else [])]
+        rows, footer = self._cells(WIDE)
+        texts = [*self.notes, *self.sentences, *self.groups, *([footer] if footer else [])]
         return "\n".join([
             f"<p><b>{escape(self.heading)}</b></p>",
             html_table(self._heads, rows),
@@ -141,17 +147,17 @@ class Summary:
 
     @property
     def _heads(self) -> tuple[str, ...]:
-        known = [row["gold"] is not None for row in self.questions]
-        return (*HEADS[:-1], "wrong by gold" if all(known) else "wrong" if any(known) else HEADS[-1])
+        has_gold = [row["gold"] is not None for row in self.questions]
+        return (*HEADS[:-1], "wrong by gold" if all(has_gold) else "wrong" if any(has_gold) else HEADS[-1])
 
     def _cells(self, longest: int) -> tuple[list[tuple[str, ...]], str]:
         """Return the rows that are shown, and a sentence about the others."""
         most = LINES["rows"] if len(self.questions) <= LINES["rows"] else LINES["rows"] - 1
-        shown, hidden = self.questions[:most], self.questions[most:]
+        visible, hidden = self.questions[:most], self.questions[most:]
         rows: list[tuple[str, ...]] = [
             (short_name(row["question"], longest), _alpha(row), percent(row["uncertain"]), percent(row["differs"]),
              wrong_range(row))
-            for row in shown
+            for row in visible
         ]  # fmt: skip
         if not hidden:
             return rows, ""
@@ -221,11 +227,13 @@ def question_rows(run: Run) -> list[dict[str, Any]]:
         figures = dict(agreement.filter(question=fit["question"]).select("statistic", "value").iter_rows())
         ordered = figures.get("krippendorff_alpha_ordinal")
         place = fit["question"] + (f" / {fit['part']}" if fit["part"] else "")
-        low, high, known = gold.get((fit["question"], fit["part"]), (fit.get("wrong_low"), fit.get("wrong_high"), None))
+        low, high, n_gold = gold.get(
+            (fit["question"], fit["part"]), (fit.get("wrong_low"), fit.get("wrong_high"), None)
+        )
         rows.append(
             {"question": place, "items": round(fit["items_counted"]), "ordered": ordered is not None,
              "alpha": figures.get("krippendorff_alpha") if ordered is None else ordered, "uncertain": fit["uncertain"],
-             "differs": fit.get("majority_differs"), "low": low, "high": high, "gold": known}
+             "differs": fit.get("majority_differs"), "low": low, "high": high, "gold": n_gold}
         )  # fmt: skip
     if len(rows) > LINES["rows"]:
         rows.sort(key=lambda row: (-(row["uncertain"] or 0.0), row["question"]))
@@ -236,10 +244,10 @@ def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
     """Return, by question and part, the interval of the share of labels that known answers say are wrong."""
     if run.verdict.checked_by != "gold":
         return {}
-    weight, known = pl.col("count"), pl.col("gold").is_not_null()
+    weight, has_gold = pl.col("count"), pl.col("gold").is_not_null()
     sums = run.scan("items").group_by("question", "part").agg(
-        n=weight.filter(known).sum(),
-        wrong=weight.filter(known & (pl.col("gold") != pl.col("label"))).sum(),
+        n=weight.filter(has_gold).sum(),
+        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
         items=weight.sum(),
     )  # fmt: skip
     rates = {}
@@ -308,10 +316,10 @@ def _warnings(run: Run, findings: Sequence[Finding]) -> Iterator[str]:
     yield from (f"{finding.text}." for finding in grave)
     yield from outlying_people(run, subjects)
     yield from (f"{finding.text}." for finding in findings if finding.level == "doubt")
-    several = len(run.manifest["questions"]) > 1
+    many_questions = len(run.manifest["questions"]) > 1
     for fit in run.manifest["questions"]:
         if unchosen := fit.get("labels_nobody_chose"):
-            about = f" on {short_name(fit['question'])}" if several else ""
+            about = f" on {short_name(fit['question'])}" if many_questions else ""
             yield f"{many(unchosen, 'item')}{about} {'has' if unchosen == 1 else 'have'} a label that nobody chose."
 
 
@@ -386,14 +394,14 @@ def _at_most(most: int, texts: Sequence[str], width: int, lead: str, rest: str) 
     ]  # fmt: skip
     lines: list[str] = []
     for n, block in enumerate(blocks):
-        left = len(blocks) - n
-        room = most - len(lines) - (left > 1 and sum(map(len, blocks[n:])) > most - len(lines))
+        n_left = len(blocks) - n
+        room = most - len(lines) - (n_left > 1 and sum(map(len, blocks[n:])) > most - len(lines))
         if len(block) > room:
             if n == 0:
                 block = [*block[: room - 1], f"{block[room - 1][: width - 2]} …"]
                 lines += block
-                left -= 1
-            return [*lines, f"{lead}{left:,} {rest}"] if left and rest else lines
+                n_left -= 1
+            return [*lines, f"{lead}{n_left:,} {rest}"] if n_left and rest else lines
         lines += block
     return lines
 

@@ -102,10 +102,10 @@ def needed_sentence(run: Run, tolerance: float | None = None) -> str:
     """
     share = tolerance_of(run) if tolerance is None else tolerance
     n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
-    none, some = (checks_needed(wrong, share, mass=run.interval) or n_items for wrong in (0.0, share / 2))
+    none, if_half = (checks_needed(wrong, share, mass=run.interval) or n_items for wrong in (0.0, share / 2))
     return (
         f"To show that at most {100 * share:g}% are wrong takes {min(none, n_items):,} checks if none is found wrong, "
-        f"{min(some, n_items):,} if {50 * share:g}% are."
+        f"{min(if_half, n_items):,} if {50 * share:g}% are."
     )
 
 
@@ -189,10 +189,10 @@ def _checks_say(checks: Checks, tolerance: float, claimed: float, answer: Answer
     if error.value > tolerance and claimed < error.at_least:
         yield f"p does not admit it: by p itself only {_percent(claimed)} are expected wrong."
     if answer != "ship" and error.value <= tolerance < error.bound:
-        needed = checks_needed(error.value, tolerance, mass=mass)
-        more = None if needed is None else needed - error.checked
-        if more is not None and more > 0:
-            yield f"If the share stays as it is, about {more:,} more checks would settle it."
+        n_needed = checks_needed(error.value, tolerance, mass=mass)
+        n_further = None if n_needed is None else n_needed - error.checked
+        if n_further is not None and n_further > 0:
+            yield f"If the share stays as it is, about {n_further:,} more checks would settle it."
         else:
             yield "It is too near to the tolerance to be settled by checking."
 

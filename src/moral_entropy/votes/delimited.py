@@ -11,8 +11,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import lzma
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -406,24 +408,20 @@ def _ragged(data: bytes, names: Sequence[str], delimiter: str, start: int, name:
 
 
 def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -> None:
-    """Refuse a cell that has swallowed rows, as a double quote in the wrong place makes it do."""
-    if b'"' not in data or frame.width < 2:
+    """Refuse a cell that has swallowed rows because of a double quote within a quoted cell, as in `"a"b"`."""
+    rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
+    columns = frame.get_columns() if b'"' in data else []
+    if not any(column.str.contains(rows).any() for column in columns):
         return
-    lines = pl.element().str.count_matches(re.escape(delimiter)) == frame.width - 1
-    for column in frame.get_columns():
-        cells = column.filter(column.str.contains("\n", literal=True).fill_null(False))
-        later = cells.str.split("\n").list.slice(1)
-        rows = (
-            later.list.eval(lines).list.all()
-            if frame.width > 2
-            else later.list.eval(pl.element().str.contains('"')).list.any()
+    reader = csv.reader(io.StringIO(data.decode(errors="replace"), newline=""), delimiter=delimiter, strict=True)
+    try:
+        for _ in reader:
+            pass
+    except csv.Error:
+        refuse(
+            f"line {reader.line_num:,} of {name} below the header has a double quote that swallows the rows after it: "
+            "a quote is open where none belongs. Close it, or write it twice."
         )
-        if len(cells) and rows.any():
-            first = cells.filter(rows)[0]
-            refuse(
-                f"{int(rows.sum()):,} cells of {name} hold whole rows of the table, so a double quote is open where "
-                f"none belongs. First: {shown([first.splitlines()[0]])!r}. Close it, or write it twice."
-            )
 
 
 def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
@@ -447,6 +445,7 @@ LONG_NUMBER = re.compile(
     rb"([0-9]{16,}(?:\.0*)?|[0-9](?:\.[0-9]+)?[eE]\+?(?:1[5-9]|[2-9][0-9]))</v>"
 )
 MOST_CELLS = 50_000_000
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
 MOST_BYTES = 1 << 30
 
 
@@ -533,11 +532,14 @@ def _two_levels(top: Sequence[str], below: Sequence[str]) -> list[str]:
 
 def _check_sheets(data: bytes, name: str) -> None:
     """Refuse workbooks that unpack to too much, have cells far outside, or ids that Excel keeps as rounded numbers."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-        if size > MOST_BYTES:
-            refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save the sheet with the votes as CSV.")
-        sheets = [archive.read(member) for member in archive.namelist() if SHEET.fullmatch(member)]
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > MOST_BYTES:
+                refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save its sheet with votes as CSV.")
+            sheets = [archive.read(member) for member in archive.namelist() if SHEET.fullmatch(member)]
+    except (*ZIP_ERRORS, RuntimeError) as error:
+        refuse(f"{name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
     for sheet in sheets:
         cells = {*CELL.findall(sheet)}
         columns = {letters for letters, _ in cells}

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import io
 import json
-import lzma
 import re
 import sys
 import zipfile
@@ -27,7 +26,15 @@ import polars as pl
 from moral_entropy.errors import UsageError
 from moral_entropy.files import no_such_file
 from moral_entropy.options import ReadOptions
-from moral_entropy.votes.delimited import UTF8_BOM, is_workbook, marked_encoding, read_delimited, read_workbook, to_utf8
+from moral_entropy.votes.delimited import (
+    UTF8_BOM,
+    ZIP_ERRORS,
+    is_workbook,
+    marked_encoding,
+    read_delimited,
+    read_workbook,
+    to_utf8,
+)
 from moral_entropy.votes.table import ReadingLog, one_line, refuse, shown
 from moral_entropy.votes.values import series_of
 
@@ -42,7 +49,6 @@ MOST_BYTES = 1 << 30
 
 STEP = 1 << 20
 MOST_MEMBERS = 10_000
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
 MOST_LINES = 20_000_000
 HALF_CHARACTER = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"

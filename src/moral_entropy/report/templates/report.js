@@ -149,6 +149,9 @@ function waterfall(item) {
 
 function inWords(item) {
   const bounds = item.p_low == null ? "" : ` (${item.p_low.toFixed(2)} – ${item.p_high.toFixed(2)})`;
+  if (item.p_votes != null && item.p_text != null) {
+    return `By the votes alone p = ${item.p_votes.toFixed(3)}, by the text alone ${item.p_text.toFixed(3)}; published, both together: ${item.p.toFixed(3)}${bounds}.`;
+  }
   if (!D.is_mixed) return `p = ${item.p_map.toFixed(3)} at the mode; averaged over the draws ${item.p.toFixed(3)}${bounds}.`;
   return `p = ${item.p_map.toFixed(3)} at the mode, ${item.p_model.toFixed(3)} over the draws; published, pooled with the share of the votes: `
     + `${item.p.toFixed(3)}${bounds}. What a vote adds depends on those before it, as the item may lie between labels.`;

@@ -20,6 +20,7 @@ import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column
+from moral_entropy.votes.delimited import ZIP_ERRORS as ZIP_ERRORS
 from moral_entropy.votes.delimited import checked_utf8, find_header, head_to_utf8
 from moral_entropy.votes.source import (
     EXTENSIONS,
@@ -35,7 +36,6 @@ from moral_entropy.votes.source import (
     open_source,
     suffix_of,
 )
-from moral_entropy.votes.source import ZIP_ERRORS as ZIP_ERRORS
 from moral_entropy.votes.table import ReadingLog, refuse
 
 HEAD_BYTES = 1 << 18
