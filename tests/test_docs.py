@@ -107,6 +107,7 @@ def test_every_command_and_flag_is_documented():
         "explain",
         "export",
         "judges",
+        "plan",
         "next",
         "predict",
         "report",
