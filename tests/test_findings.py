@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moral_entropy.errors import ThinDataWarning
+from moral_entropy.errors import ThinDataWarning, UsageError
 from moral_entropy.findings import (
+    ALIASES,
+    CODES,
     RANK,
     Finding,
     headline,
     merge_alike,
+    mute,
+    overview,
     warning_sentences,
     without_warnings,
     worst_level,
@@ -91,3 +96,27 @@ def test_only_our_own_warnings_are_silenced():
     with pytest.warns(UserWarning, match="of others"), without_warnings():
         warnings.warn("ours", ThinDataWarning, stacklevel=1)
         warnings.warn("of others", UserWarning, stacklevel=1)
+
+
+def test_every_code_is_documented_once():
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "findings.md").read_text(encoding="utf-8")
+    codes = [code for code, _ in CODES.values()]
+    assert len(set(codes)) == len(codes)
+    for kind, (code, title) in CODES.items():
+        assert f'| <a id="{code.lower()}"></a>{code} | `{kind}` | {title} |' in page
+
+
+def test_a_muted_finding_warns_nobody_and_is_listed():
+    doubt = Finding("votes", "votes_per_item", 1.2, level="doubt", text="1.2 votes per item.")
+    [muted] = mute([doubt], ["me012"])
+    assert muted.level == "muted" and not muted.is_warning and warning_sentences([muted]) == []
+    assert {row["code"]: row["status"] for row in overview([muted])}["ME012"] == "muted"
+    with pytest.raises(UsageError, match="no finding has the code 'ME999'"):
+        mute([doubt], ["ME999"])
+
+
+def test_names_of_0_2_answer_with_a_warning():
+    finding = Finding("votes", "votes_per_item", 1.2, level="doubt", remedy="Act.")
+    for old, new in ALIASES.items():
+        with pytest.warns(DeprecationWarning, match=new):
+            assert getattr(finding, old) == getattr(finding, new)

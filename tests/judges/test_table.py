@@ -228,6 +228,15 @@ def test_names_tell_model_prompt_and_order():
     assert {role.role for role in guess_roles([*people, "gpt-4o"]).values() if role.judge != "gpt-4o"} == {"person"}
 
 
+def test_scorers_of_a_log_are_no_people(tmp_path):
+    scores = [{"includes": {"value": "CI"[n % 2]}, "openai/gpt-4o": {"value": "CCI"[n % 3]}} for n in range(12)]
+    samples = [{"id": n, "epoch": 1, "input": "ask", "target": "x", "scores": score} for n, score in enumerate(scores)]
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {"task": "qa", "model": "m"}, "samples": samples}))
+    run = me.audit(tmp_path / "log.json", draws=0)
+    assert {role["role"] for role in run.manifest["roles"]["judges"]} == {"llm"}
+    assert me.score(run).frame["n_gold"].to_list() == [0]
+
+
 def test_order_and_repeats_are_counted():
     def first_shown(truth, cast, rng):
         return np.where(rng.random(len(truth)) < 0.3, True, truth)

@@ -13,11 +13,10 @@ from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
 from typer import Argument, Option
 
 from moral_entropy.cli.flags import Json, Run
-from moral_entropy.cli.screen import print_json, printable
+from moral_entropy.cli.screen import print_json, print_lines, printable
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation, Step
@@ -54,7 +53,7 @@ def explain(run: Run, item: Item, question: Question = None, json: Json = False)
         print_json("explain", {"item": item, "questions": [asdict(explanation) for explanation in explanations]})
         return
     marks = marks_for_output()
-    typer.echo("\n\n".join("\n".join(waterfall_lines(explanation, marks)) for explanation in explanations))
+    print_lines("\n\n".join("\n".join(waterfall_lines(explanation, marks)) for explanation in explanations))
 
 
 def marks_for_output() -> Marks:

@@ -23,9 +23,9 @@ from moral_entropy.votes.table import Votes
 
 PERSON, LLM = "person", "llm"
 MODELS = re.compile(
-    r"gpt|gemini|llama|mistral|mixtral|qwen|deepseek|vicuna|alpaca|falcon-|command-r|chatglm|cohere|haiku|sonnet|opus-"
-    r"|(?:claude|gemma|bard|grok|palm|phi|nova|yi)[-_. ]?\d|(?:claude|gemma)-|\bllm|\bo[134]-|[-_ ]\d+b\b"
-    r"|judge|grader|scorer|rubric|model_graded|[-_]eval\b|anthropic|openai",
+    r"(?<![a-z0-9])(?:(?:chat)?gpt|gemini|llama|mistral|mixtral|qwen|deepseek|vicuna|alpaca|falcon-|command-r|chatglm|cohere"
+    r"|pandalm|haiku|sonnet|opus-|(?:claude|gemma|bard|grok|palm|phi|nova|yi)[-_. ]?\d|(?:claude|gemma)-|llm|o[134]-"
+    r"|judge|grader|scorer|rubric|model_graded|anthropic|openai|davinci)|[-_ ]\d+b\b|[-_]eval\b|/",
     re.IGNORECASE,
 )
 """Names that language models, their prompts and scorers have, and people have not."""
@@ -37,6 +37,9 @@ SPELLINGS = {
     **dict.fromkeys(("person", "human", "people", "annotator", "expert"), PERSON),
     **dict.fromkeys(("llm", "model", "ai", "machine", "language model", "judge"), LLM),
 }
+MACHINES = tuple(f"format: {tool} " for tool in ("inspect", "promptfoo", "deepeval", "lm-eval", "openai-evals"))
+"""How notes begin about logs in which nobody is a person."""
+
 ORDERS = re.compile(r"(?:^|[/_\-.|: ])(ab|ba|swap|swapped|original|forward|reversed)$", re.IGNORECASE)
 REPEAT = re.compile(r"(?:#|[/_\-.|: ](?:run|rep|repeat|sample|seed|try)[ _-]?)(\d+)$", re.IGNORECASE)
 """How names end of judges who see the answers in another order, or are asked again."""
@@ -134,6 +137,9 @@ def roles_at_audit(votes: Votes, roles: Any) -> dict[str, Any] | None:
             raise VotesError(msg)
         return None
     names = [str(name) for name in votes.annotators]
+    if roles is None and any(note.startswith(MACHINES) for note in votes.reading.notes):
+        sentence = "all judges are scorers of a log: none of them is taken for a person"
+        return {"said": sentence, "judges": [asdict(_model(name)) for name in names]}
     decided, sentence = _decide(names, roles, lambda column: _column_of_votes(votes, column))
     stored = [asdict(role) for role in decided if roles is not None or role.role == LLM]
     return {"said": sentence, "judges": stored} if stored else None

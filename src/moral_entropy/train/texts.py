@@ -366,6 +366,8 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
     names = [f"{_in_votes(row)} ({row['question']})" for row in facts["questions"]]
     worth = f"A text is worth about {listed(names, most=6)}" if names else "The worth of texts could not be measured"
     repeats = f"; {facts['repeated']:,} of {facts['texts']:,} texts nearly repeat another" if facts["repeated"] else ""
+    if not any(row["low"] for row in facts["questions"]):
+        return f"{worth}{repeats}. Texts do not count in p."
     if use is None:
         return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
     return f"{worth}{repeats}. Texts count in p, for at most {MOST_COUNTED:.0f} votes; p_votes is p without them."
