@@ -279,3 +279,13 @@ def test_more_than_two_labels_are_refused(tmp_path):
     (tmp_path / "votes.csv").write_text("item,annotator,question,label\n" + "\n".join(rows) + "\n")
     with pytest.raises(VotesError, match=r"5 of the five foundations .* First: 'authority' has 0, 1, 2"):
         load_votes("mftc", Inputs(mftc=tmp_path / "votes.csv"))
+
+
+def test_all_three_published_files_with_coders_that_are_numbers(highlights):
+    (highlights / "mftc.json").write_text(mftc_json(plan("mftc")))
+    (highlights / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
+    files = {"mftc": "mftc.json", "mfrc": "mfrc.csv", "emfd": "highlights_raw.csv"}
+    study = run_study(Inputs(**{name: highlights / file for name, file in files.items()}), highlights / "out", QUICK)
+    assert set(study.figures["corpus"]) == {"mftc", "mfrc", "emfd", "(all)"}
+    pooled = study.comparison.filter(corpus="(all)", rule="any", metric="fpr", reading="pooled")
+    assert pooled["ours"].null_count() == 0 and pooled["truth"].null_count() == 1

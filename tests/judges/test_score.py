@@ -124,6 +124,11 @@ def test_codes_of_comparisons_are_wins_and_ties():
     assert row["votes_value"] == pytest.approx(share)
 
 
+def test_codes_that_may_be_comparisons_are_not_averaged_silently():
+    scores = me.score(me.audit(judged(60, labels=("0", "1", "2")), draws=0))
+    assert scores.frame["quantity"][0] == "mean" and "--values 1=1,2=0,0=0.5" in " ".join(scores.notes)
+
+
 def test_grades_of_inspect_count_a_half():
     [grades] = quantities(Question("score", ("C", "I", "N", "P"), None))
     assert (grades.name, grades.value_k.tolist()) == ("share of correct answers", [1.0, 0.0, 0.0, 0.5])

@@ -190,7 +190,12 @@ def dissent_rates(run: Run) -> pl.DataFrame:
     sizes = _with_all(majority).group_by("question", "domain").agg(size=pl.len())
     rates = rates.join(sizes, on=["question", "domain"]).sort("question", "domain", "annotator")
     return rates.select(
-        "domain", "annotator", "votes", "dissent", foundation="question", share=pl.col("texts") / pl.col("size")
+        "domain",
+        pl.col("annotator").cast(pl.String),
+        "votes",
+        "dissent",
+        foundation="question",
+        share=pl.col("texts") / pl.col("size"),
     )
 
 
@@ -213,7 +218,7 @@ def uncertain_items(run: Run) -> pl.DataFrame:
     items = items.group_by("question", "domain", maintain_order=True).head(HIGHEST)
     if run.has("texts"):
         items = items.join(run.table("texts").select("item", "text"), on="item", how="left", maintain_order="left")
-    return items.sort("question", "domain", maintain_order=True)
+    return items.with_columns(pl.col("item").cast(pl.String)).sort("question", "domain", maintain_order=True)
 
 
 # --- any foundation ---------------------------------------------------------------------------------------------------

@@ -336,6 +336,8 @@ def _pairs(systems: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str
 def _notes(run: Run, reference: KnownItems, quantity: Quantity, systems: list[dict[str, Any]]) -> Iterator[str]:
     """Yield what a reader of a score must know: no known answers, few of them, of one kind, or not at random."""
     n, name = reference.n_known, reference.question.name
+    if quantity.name == "mean" and {*reference.question.labels} == {"0", "1", "2"}:
+        yield f"{name}: 0, 1 and 2 are averaged as numbers. If they say which of two won: --values 1=1,2=0,0=0.5."
     if not n:
         yield (
             f"{name}: no answer is known, and votes cannot show errors that judges share: nothing here is called "
