@@ -28,7 +28,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 from aggregators import OURS, TOOLS, run_tool  # noqa: E402
 from gold import DATA, PANEL, TWINS, Scores, gold_votes, score  # noqa: E402
-from league_page import page  # noqa: E402
+from league_page import page, tables  # noqa: E402
 
 from moral_entropy import Ballot, Votes, read_votes  # noqa: E402
 from moral_entropy.corpora.twins import twin  # noqa: E402
@@ -179,6 +179,8 @@ def main() -> None:
         print(text)
     else:
         PAGE.write_text(text, encoding="utf-8")
+        for name, table in tables(entries).items():
+            (ROOT / "docs" / "data" / name).write_text(table, encoding="utf-8")
 
 
 if __name__ == "__main__":

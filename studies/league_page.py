@@ -1,10 +1,12 @@
 """The page of the league: the best method by kind of data, all methods by kind, head to head, and where ours loses.
 
-Takes scored sets; returns the text of docs/evidence/league.md, all of it.
+Takes scored sets; returns the text of docs/evidence/league.md, and its long tables as CSV.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,9 @@ READING = """\
 LEGEND = """\
 Mean accuracy / ratio of log losses, over the sets that the method answered (how many, in brackets, if not all). *CPU s*
 is the median over sets, one thread, without importing and converting votes."""
+DUELS = """\
+On the real sets that the other method answered: how often the published p is right more often, as often and less often;
+by how many points; its log loss over theirs."""
 CAVEAT = """\
 - **Home ground**: how the published p was chosen had these real sets in view, so its lead on them flatters it."""
 MEASURED = """\
@@ -48,7 +53,6 @@ real sets more."""
 def page(entries: Sequence[Entry], facts: str) -> str:
     """Return the whole page."""
     groups = by_kind(entries)
-    real = groups.get(ALL, [])
     parts = [
         "<!-- Written by studies/league.py: make studies -->",
         "# Which method for which kind of data?",
@@ -57,20 +61,42 @@ def page(entries: Sequence[Entry], facts: str) -> str:
         best_table(groups),
         READING,
         "## All methods by kind",
-        LEGEND,
-        kind_table(groups),
+        f"{LEGEND} [The table](../data/league-kinds.csv).",
         "## Head to head with the published p",
-        "On the real sets that the other method answered; points of accuracy, and log loss over theirs.",
-        duel_table(real),
+        f"{DUELS} [The table](../data/league-duels.csv).",
         "## Where moral-entropy loses",
         "\n".join([CAVEAT, *losses(entries, groups)]),
         "## By set",
-        "Accuracy/log loss; the standard error of an accuracy in points.",
-        set_table(entries),
+        "Accuracy/log loss; the standard error of an accuracy in points. [The table](../data/league-sets.csv).",
         "## How it was measured",
         f"{facts} {MEASURED}",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def tables(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the long tables as CSV, by the name of the file in docs/data."""
+    groups = by_kind(entries)
+    lines = {
+        "league-kinds.csv": kind_table(groups),
+        "league-duels.csv": duel_table(groups.get(ALL, [])),
+        "league-sets.csv": set_table(entries),
+    }
+    return {name: as_csv(table) for name, table in lines.items()}
+
+
+def as_csv(table: str) -> str:
+    r"""Return a Markdown table as CSV.
+
+    Examples
+    --------
+    >>> as_csv("| a | b |\n| --- | --- |\n| **1** | 2, 3 |")
+    'a,b\n1,"2, 3"\n'
+    """
+    text = io.StringIO()
+    rows = [line.strip("| ").replace("**", "").split(" | ") for line in table.splitlines() if "---" not in line]
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def by_kind(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -9,6 +9,7 @@ show any of this: their texts are filler.
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import sys
 import warnings
@@ -229,6 +230,10 @@ def main() -> None:
     for name, lines in tables.items():
         table = "\n".join(lines)
         print(table, end="\n\n")
+        if name != "shuffled" and not options.dry:
+            rows = [line.strip("| ").split(" | ") for line in lines if "---" not in line]
+            with (ROOT / "docs" / "data" / f"texts-{name}.csv").open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(rows)
         page = re.sub(rf"(<!-- {name} -->\n\n)(\|.*\n)*\n*", lambda mark, table=table: f"{mark[1]}{table}\n\n", page)
     if page:
         PAGE.write_text(page, encoding="utf-8")

@@ -145,10 +145,7 @@ def _shared_labels(runs: Runs) -> Labels:
 
 
 def _labels_of(run: Run) -> Labels:
-    return {
-        question.name: tuple(sorted(question.labels, key=lambda name: name == question.positive))
-        for question in run.questions
-    }
+    return {entry.name: tuple(sorted(entry.labels, key=lambda name: name == entry.positive)) for entry in run.questions}
 
 
 def _count(questions: Sequence[str] | Labels) -> str:

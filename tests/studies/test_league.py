@@ -43,7 +43,9 @@ def test_the_page_says_who_is_best_and_where_ours_loses(entries):
     )
     assert "less often than the plurality by more than one standard error: second (20.0 points)." in text
     assert "Log loss above that of the smoothed share (ratio): second (3.00)." in text
-    assert "| crowd-kit DawidSkene | 2 | 1 | 0 | 1 | -5.0 |" in text
+    tables = pages.tables(entries)
+    assert "crowd-kit DawidSkene,2,1,0,1,-5.0," in tables["league-duels.csv"]
+    assert [name for name in tables if f"(../data/{name})" not in text] == []
 
 
 @pytest.mark.parametrize(

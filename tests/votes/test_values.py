@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import values
-from moral_entropy.votes.values import canonical_label, code_ids, code_labels, series_of, sort_labels
+from moral_entropy.votes import labels as values
+from moral_entropy.votes.labels import canonical_label, code_ids, code_labels, series_of, sort_labels
 
 
 def decoded(coded):

@@ -19,7 +19,7 @@ from moral_entropy.errors import UsageError
 GROUPS = {
     "Start here": {
         "audit": "Check votes: which labels are safe, who agrees, which rule is best; write a report and tables.",
-        "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
+        "report": "Write the report of a run: one offline HTML file; on request what a paper needs, and a card.",
     },
     "Look closer": {
         "explain": "Explain an item's label: what each vote adds to its probability.",

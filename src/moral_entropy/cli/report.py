@@ -45,7 +45,7 @@ def report(
     card: Card = False,
     force: Force = False,
 ) -> None:
-    """Write the report of a run: one HTML file that works offline; on request what a paper needs, and a dataset card.
+    """Write the report of a run: one offline HTML file; on request what a paper needs, and a card.
 
     Example: moral-entropy report run/ --figures figures/ --format pdf
     """

@@ -30,9 +30,9 @@ from moral_entropy.runs.folder import digest_of, whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
 from moral_entropy.schemas import ALL_PARTS, BETWEEN, VOTES
 from moral_entropy.ties import TIE
-from moral_entropy.votes.formats.exported_votes import ITEM_KEY, QUESTION_KEY
+from moral_entropy.votes.formats.records import ITEM_KEY, QUESTION_KEY
+from moral_entropy.votes.labels import no_answers
 from moral_entropy.votes.layouts import ANONYMOUS
-from moral_entropy.votes.values import no_answers
 
 Layout = Literal[
     "wide", "csv", "xlsx", "jsonl", "parquet", "hf", "release", "lewidi", "label-studio", "argilla", "prodigy"

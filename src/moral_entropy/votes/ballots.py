@@ -19,21 +19,28 @@ from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, guess_column, missing_column, named_column
 from moral_entropy.votes.labels import (
     LIST_SEPARATOR,
+    MISSING,
     NO_YES,
     Cells,
+    Coded,
+    as_text,
     choose_classes,
     choose_positive,
     code_cells,
+    code_ids,
+    code_labels,
+    count_codes,
     match_label,
     means_nothing,
     note_same,
     note_typing_errors,
+    recode,
     same_labels,
+    sort_labels,
 )
 from moral_entropy.votes.layouts import QuestionVotes, Rows
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, refuse, shown
-from moral_entropy.votes.values import MISSING, Coded, as_text, code_ids, code_labels, count_codes, recode, sort_labels
 
 MOST_GUESSED_DOMAINS = 200
 

@@ -20,11 +20,18 @@ from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import ReadOptions
-from moral_entropy.votes.delimited import LEVELS
-from moral_entropy.votes.labels import LONGEST_IN_LIST, MOST_IN_LISTS, NOTHING, code_cells, guess_separator
-from moral_entropy.votes.source import Source
+from moral_entropy.votes.labels import (
+    LONGEST_IN_LIST,
+    MOST_IN_LISTS,
+    NO,
+    NOTHING,
+    NUMBER,
+    as_text,
+    code_cells,
+    guess_separator,
+)
+from moral_entropy.votes.source import LEVELS, Source
 from moral_entropy.votes.table import ReadingLog, refuse, shown
-from moral_entropy.votes.values import NO, NUMBER, as_text
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (

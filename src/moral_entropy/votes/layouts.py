@@ -22,31 +22,29 @@ from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, naming
 from moral_entropy.votes.labels import (
     LIST_SEPARATOR,
-    NO_YES,
-    Cells,
-    code_cells,
-    load_label_map,
-    means_nothing,
-    note_same,
-    note_typing_errors,
-    rename_label,
-)
-from moral_entropy.votes.source import Source, from_polars
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, refuse, shown
-from moral_entropy.votes.values import (
     MISSING,
     NO,
+    NO_YES,
     YES,
+    Cells,
     Coded,
     as_text,
+    code_cells,
     code_ids,
     code_labels,
     count_codes,
     fold_ids,
+    load_label_map,
+    means_nothing,
+    note_same,
+    note_typing_errors,
     recode,
+    rename_label,
     sort_labels,
     spell_label,
 )
+from moral_entropy.votes.source import Source, from_polars
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, refuse, shown
 
 ANONYMOUS = "(anonymous)"
 """The one annotator of votes that came without annotators."""

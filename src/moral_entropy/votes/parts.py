@@ -29,11 +29,10 @@ from moral_entropy.votes.ballots import (
     relabelled,
 )
 from moral_entropy.votes.columns import ColumnRoles, recognise
-from moral_entropy.votes.labels import choose_classes, note_same, same_labels
+from moral_entropy.votes.labels import choose_classes, note_same, recode, same_labels, sort_labels
 from moral_entropy.votes.layouts import QuestionVotes, Rows, read_long
 from moral_entropy.votes.source import MAGIC_PARQUET, Source, from_polars, head_of
 from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, one_line, refuse
-from moral_entropy.votes.values import recode, sort_labels
 
 ROWS_AT_ONCE = 2_000_000
 """Most rows of a partition; larger files are cut where the item changes."""

@@ -2,18 +2,27 @@
 
 Reads CSV, TSV, Excel, Parquet, JSON Lines and JSON arrays of records, each also gzipped. The extension says what a file
 is; its first bytes correct it. Columns are fetched one at a time. Knows nothing of what a column means.
+
+Of text, a byte-order mark decides on the encoding; bytes without one are UTF-8, else UTF-16 if every other byte is
+zero, else Windows-1252. The delimiter is whichever splits the header most; comment lines, titles and blank lines above
+the header are skipped. Decimal commas become points where the comma is not the delimiter. The sheet of a workbook is
+the one that the user names, or the only one with data (needs the extra `excel`). What is guessed goes into the log.
 """
 
 from __future__ import annotations
 
+import codecs
+import csv
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import re
 import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -23,20 +32,578 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import MissingExtraError, UsageError, VotesError
 from moral_entropy.files import no_such_file
 from moral_entropy.options import ReadOptions
-from moral_entropy.votes.delimited import (
-    UTF8_BOM,
-    ZIP_ERRORS,
-    is_workbook,
-    marked_encoding,
-    read_delimited,
-    read_workbook,
-    to_utf8,
-)
+from moral_entropy.votes.labels import NUMBER, series_of
 from moral_entropy.votes.table import ReadingLog, one_line, refuse, shown
-from moral_entropy.votes.values import series_of
+
+UTF8_BOM = codecs.BOM_UTF8
+# The mark of UTF-32 begins with that of UTF-16, and goes first.
+BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+UTF8_LETTER = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+DECODED_AT_ONCE = 1 << 24
+HEAD = 512
+
+
+def to_utf8(data: bytes, name: str, log: ReadingLog, encoding: str | None = None) -> bytes:
+    r"""Return the same text in UTF-8, without a byte-order mark.
+
+    Parameters
+    ----------
+    data
+        Bytes of a whole file.
+    name
+        Of the file, for errors.
+    log
+        Where a guess is noted.
+    encoding
+        The encoding that the user named, if any.
+
+    Examples
+    --------
+    >>> log = ReadingLog()
+    >>> to_utf8("caf\xe9".encode("utf-16"), "votes.csv", log).decode(), to_utf8(b"caf\xe9", "votes.csv", log).decode()
+    ('café', 'café')
+    >>> log.notes[1]
+    'the file is not UTF-8 (byte 0xe9 in line 1) and is read as Windows-1252 (--encoding names another).'
+    """
+    if encoding:
+        return _decoded_as(data, encoding, name)
+    if encoding := marked_encoding(data) or _unmarked_utf16(data):
+        log.note(f"encoding: {encoding.upper()}.")
+        return _decoded_as(data, encoding, name)
+    data = data.removeprefix(UTF8_BOM)
+    if b"\0" in data:
+        refuse(
+            f"{name} holds {data.count(0):,} zero bytes, the first at {data.index(0):,}: no text. Was it copied whole?"
+        )
+    if (at := first_not_utf8(data)) is None:
+        return data
+    line = data.count(b"\n", 0, at) + 1
+    try:
+        text = "" if CONTROL.search(data) or UTF8_LETTER.search(data) else data.decode("cp1252")
+    except UnicodeDecodeError:
+        text = ""
+    if not text:
+        refuse(
+            f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Save it as "
+            'UTF-8, or name its encoding with encoding="cp1250" or the like (CLI: --encoding cp1250).'
+        )
+    where = f"byte 0x{data[at]:02x} in line {line:,}"
+    log.note(f"the file is not UTF-8 ({where}) and is read as Windows-1252 (--encoding names another).")
+    return text.encode()
+
+
+def checked_utf8(data: bytes, name: str) -> bytes:
+    """Return the text of a tool's export in UTF-8, and refuse what needs a guess: tools write UTF-8."""
+    if encoding := marked_encoding(data):
+        return _decoded_as(data, encoding, name)
+    data = data.removeprefix(UTF8_BOM)
+    if (at := first_not_utf8(data)) is not None:
+        line = data.count(b"\n", 0, at) + 1
+        refuse(f"{name} is not UTF-8: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Export it anew.")
+    return data
+
+
+def head_to_utf8(head: bytes) -> bytes:
+    """Return the beginning of a file in UTF-8, as `to_utf8` would read it; it may be cut off within a letter."""
+    if encoding := marked_encoding(head) or _unmarked_utf16(head):
+        return head.decode(encoding, errors="ignore").encode(errors="ignore")
+    head = head.removeprefix(UTF8_BOM)
+    at = first_not_utf8(head)
+    if at is None or at >= len(head) - 3:
+        return head if at is None else head[:at]
+    return head.decode("cp1252", errors="replace").encode()
+
+
+def marked_encoding(data: bytes) -> str:
+    """Return the encoding that a byte-order mark names; empty for none, and for UTF-8."""
+    return next((encoding for bom, encoding in BOMS.items() if data.startswith(bom)), "")
+
+
+def first_not_utf8(data: bytes) -> int | None:
+    """Return the position of the first byte that is not UTF-8; None where all are."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    at = 0
+    try:
+        for at in range(0, len(data), DECODED_AT_ONCE):
+            decoder.decode(data[at : at + DECODED_AT_ONCE], final=at + DECODED_AT_ONCE >= len(data))
+    except UnicodeDecodeError as error:
+        # The decoder may have carried a few bytes over from the block before.
+        carried = len(error.object) - len(data[at : at + DECODED_AT_ONCE])
+        return at - carried + error.start
+    return None
+
+
+def _unmarked_utf16(data: bytes) -> str:
+    """Return UTF-16 if nearly every other byte of the beginning is zero, as in Western text without a mark."""
+    head = data[:HEAD]
+    if b"\x00" not in head or len(head) < 4:
+        return ""
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        zeros, odd = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if not odd and zeros > 0.7 * len(head[first::2]):
+            return encoding
+    return ""
+
+
+def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
+    try:
+        return data.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError:
+        refuse(
+            f"encoding is {encoding!r}, which Python does not know. Common ones: utf-8, utf-16, cp1252, latin-1.",
+            UsageError,
+        )
+    except (UnicodeError, AssertionError):
+        refuse(f"{name} is not {encoding.upper()} throughout. Save it as UTF-8, or name another encoding (--encoding).")
+
+
+DELIMITERS = ",;\t|"
+COMMENTS = ("# ", "//", "% ")
+SAMPLE_BYTES, SAMPLE_ROWS = 1 << 16, 30
+DECIMAL_COMMA = r"^\s*-?\d+(,\d+)?\s*$"
+HALVES = r"^\s*-?\d+(,(0|5|25|50|75))?\s*$"
+"""Where 1,3 may be a list of codes, only halves and quarters are numbers."""
+
+LEVELS = " / "
+"""Stands between the two levels of a header with merged cells."""
+DUPLICATED = "_duplicated_"
+SHOWN = 60
+
+
+def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read a delimited file; every cell is a text, or null where it is empty.
+
+    Parameters
+    ----------
+    data
+        The file in UTF-8.
+    path
+        Its name, for errors and for the delimiter that its extension promises.
+    log
+        Where notes go.
+    """
+    data = _with_line_ends(data)
+    names, delimiter, start, above = find_header(data, path)
+    _check_header(names, path.name)
+    try:
+        frame = pl.read_csv(data[start:] if start else data, separator=delimiter, infer_schema=False)
+    except pl.exceptions.NoDataError:
+        refuse(f"{path.name} has no header and no rows.")
+    except pl.exceptions.PolarsError as error:
+        unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
+        raise VotesError(_ragged(data, names, delimiter, start, path.name) or unreadable) from error
+    _check_quotes(frame, data[start:], delimiter, path.name)
+    if frame.width == len(names):
+        # polars leaves doubled quotes in names.
+        frame.columns = _distinct_names(names)
+    frame = _tidied(frame, above, log)
+    return _with_decimal_points(frame, log, HALVES if delimiter == "," else DECIMAL_COMMA)
+
+
+def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]]:
+    r"""Find the header: the first line that is no comment, no title and not blank.
+
+    Returns
+    -------
+    tuple
+        Its cells, the delimiter, the position of its first byte, and the lines above it that are neither blank nor a
+        hint such as `sep=;`.
+
+    Examples
+    --------
+    >>> find_header(b"# votes of May\nitem;label\n1;5,0\n", Path("votes.csv"))
+    (['item', 'label'], ';', 15, ['# votes of May'])
+    """
+    lines = _sample(data)
+    first, hint = _first_line(lines)
+    try:
+        # A tie goes to the delimiter that the extension promises.
+        promised = hint or ("\t" if ".tsv" in path.suffixes or ".tab" in path.suffixes else ",")
+        delimiter, sure = _most_splitting(lines[first], promised)
+        delimiter = hint or delimiter
+        rows, ends = _rows(lines[first:], delimiter, 2)
+        at = 0
+        regular = sure and len(rows) > 1 and len(rows[0]) == len(rows[1]) and _filled(rows[0]) > 1
+        if not regular and len(lines) > first + 1:
+            delimiter = hint or _most_regular(lines[first:], delimiter)
+            rows, ends = _rows(lines[first:], delimiter, SAMPLE_ROWS)
+            at = _header_row(rows)
+    except csv.Error as error:
+        refuse(f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line.")
+    skipped = first + (ends[at - 1] if at else 0)
+    start = sum(len(line.encode()) for line in lines[:skipped])
+    titles = (line.strip().rstrip(delimiter) for line in lines[:skipped])
+    return rows[at] if rows else [], delimiter, start, [text for text in titles if text and not _delimiter_hint(text)]
+
+
+def _header_row(rows: Sequence[Sequence[str]]) -> int:
+    """Return which row is the header: titles above it have one cell, or at most half as many as most rows.
+
+    Examples
+    --------
+    >>> _header_row([["Survey of May"], [], ["item", "rater", "vote"], ["1", "ann", "yes"]])
+    2
+    """
+    widths = Counter(_length(row) for row in rows if _filled(row))
+    # The wider of two that are equally frequent: short rows are titles.
+    width = max(widths, key=lambda width: (widths[width], width), default=0)
+    if width < 2:
+        return 0
+    wide = (at for at, row in enumerate(rows) if _filled(row) > 1 and 2 * _length(row) > width)
+    return next(wide, 0)
+
+
+def _check_header(names: Sequence[str], source: str) -> None:
+    """Refuse a first line of numbers alone, which is a vote and no header."""
+    if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in names):
+        refuse(
+            f"{source} seems to have no header: its first line is {shown(names)}. "
+            "Add a first line with the names of the columns, such as item,annotator,label."
+        )
+
+
+def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.DataFrame:
+    """Take away empty rows, blanks around names, and columns without a name that are empty or number the rows."""
+    if above:
+        first = above[0] if len(above[0]) <= SHOWN else f"{above[0][:SHOWN]}…"
+        lines = "1 line" if len(above) == 1 else f"{len(above)} lines"
+        log.note(f"skipped above the header: {lines}, the first is {first!r}.")
+    frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    gone = [name for name in frame.columns if _is_unnamed(name) and _says_nothing(frame.get_column(name))]
+    if any(not frame.get_column(name).is_null().all() for name in gone):
+        log.note("a column without a name numbers the rows and is not read.")
+    frame = frame.drop(gone)
+    plain = [name.strip() for name in frame.columns]
+    if plain != frame.columns and len(set(plain)) == len(plain):
+        frame.columns = plain
+    twice = sorted({name.split(DUPLICATED)[0] for name in frame.columns if DUPLICATED in name})
+    if twice:
+        log.note(
+            f"the header has {', '.join(map(repr, twice))} more than once; the later ones are called "
+            f"{twice[0] + DUPLICATED + '0'!r} and so on."
+        )
+    return frame
+
+
+def _distinct_names(names: Sequence[str]) -> list[str]:
+    """Number the later ones of columns with the same name."""
+    times: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        before = times.get(name, 0)
+        distinct.append(f"{name}{DUPLICATED}{before - 1}" if before else name)
+        times[name] = before + 1
+    return distinct
+
+
+def _is_unnamed(name: str) -> bool:
+    return not name.split(DUPLICATED)[0].strip() or name.startswith(("Unnamed: ", "__UNNAMED__"))
+
+
+def _says_nothing(column: pl.Series) -> bool:
+    if column.is_null().all():
+        return True
+    number = column.cast(pl.Int64, strict=False)
+    return number.null_count() == 0 and number[0] in (0, 1) and bool((number.diff().drop_nulls() == 1).all())
+
+
+def _with_line_ends(data: bytes) -> bytes:
+    """Return the data with line feeds; old files of the Macintosh have carriage returns alone."""
+    head = data[:SAMPLE_BYTES]
+    return data.replace(b"\r", b"\n") if b"\n" not in head and b"\r" in head else data
+
+
+def _sample(data: bytes) -> list[str]:
+    """Return the first lines, with their ends."""
+    head = data[:SAMPLE_BYTES]
+    if len(data) > SAMPLE_BYTES and b"\n" in head:
+        head = head[: head.rindex(b"\n") + 1]
+    elif len(data) > SAMPLE_BYTES:
+        end = data.find(b"\n")
+        head = data[: end + 1 if end >= 0 else len(data)]
+    return re.findall(r"[^\n]*\n|[^\n]+", head.decode(errors="replace")) or [""]
+
+
+def _first_line(lines: Sequence[str]) -> tuple[int, str]:
+    """Return the first line that is neither blank nor a comment nor a hint, and the delimiter that a hint names."""
+    hint = ""
+    for at, line in enumerate(lines):
+        text = line.strip()
+        hint = _delimiter_hint(text) or hint
+        if text and not _delimiter_hint(text) and not _is_comment(text, lines[at + 1 : at + 2]):
+            return at, hint
+    return 0, hint
+
+
+def _delimiter_hint(text: str) -> str:
+    hint = re.fullmatch(r"sep=(.)", text, flags=re.IGNORECASE)
+    return hint[1] if hint and hint[1] in DELIMITERS else ""
+
+
+def _is_comment(text: str, following: Sequence[str]) -> bool:
+    if text == "#" or text.startswith(COMMENTS):
+        return True
+    if not text.startswith("#"):
+        return False
+    # A header may begin with a number sign too: then the line below has as many cells.
+    return not any(
+        text.count(delimiter) and text.count(delimiter) == line.count(delimiter)
+        for line in following
+        for delimiter in DELIMITERS
+    )
+
+
+def _most_splitting(line: str, promised: str) -> tuple[str, bool]:
+    """Return the delimiter that splits a line most, and whether it is the only one that splits it."""
+    line = line.rstrip("\r\n")
+    widths = {mark: len(next(csv.reader([line], delimiter=mark), [])) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=lambda delimiter: (widths[delimiter], delimiter == promised))
+    return best, sum(width > 1 for width in widths.values()) == 1
+
+
+def _most_regular(lines: Sequence[str], before: str) -> str:
+    """Return the delimiter that splits the most rows into the same number of cells; `before` wins a tie."""
+
+    def regularity(delimiter: str) -> tuple[int, int, bool]:
+        rows, _ = _rows(lines, delimiter, SAMPLE_ROWS)
+        widths = Counter(len(row) for row in rows if _filled(row))
+        width = max(widths, key=lambda width: (widths[width], width), default=0)
+        return (widths[width] if width > 1 else 0, width, delimiter == before)
+
+    return max(DELIMITERS, key=regularity)
+
+
+def _rows(lines: Sequence[str], delimiter: str, limit: int) -> tuple[list[list[str]], list[int]]:
+    """Split the first rows into cells; also return how many lines have been read after each."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    rows, ends = [], []
+    for row in reader:
+        rows.append(row)
+        ends.append(reader.line_num)
+        if len(rows) >= limit:
+            break
+    return rows, ends
+
+
+def _filled(row: Sequence[str | None]) -> int:
+    return sum(bool(cell and cell.strip()) for cell in row)
+
+
+def _length(row: Sequence[str | None]) -> int:
+    """Return the number of cells without empty ones at the end."""
+    return max((at + 1 for at, cell in enumerate(row) if cell and cell.strip()), default=0)
+
+
+def _ragged(data: bytes, names: Sequence[str], delimiter: str, start: int, name: str) -> str:
+    """Find the first row that has more cells than the header."""
+    rows = csv.reader(io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", newline=""), delimiter=delimiter)
+    width, before = len(names), data.count(b"\n", 0, start)
+    try:
+        for row in rows:
+            if len(row) > width:
+                return (
+                    f"line {before + rows.line_num:,} of {name} has {len(row)} cells, the header has {width}. "
+                    f"Put texts that contain {delimiter!r} in double quotes."
+                )
+    except csv.Error:
+        pass
+    return ""
+
+
+def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -> None:
+    """Refuse a cell that has swallowed rows because of a double quote within a quoted cell, as in `"a"b"`."""
+    rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
+    columns = frame.get_columns() if b'"' in data else []
+    if not any(column.str.contains(rows).any() for column in columns):
+        return
+    reader = csv.reader(io.StringIO(data.decode(errors="replace"), newline=""), delimiter=delimiter, strict=True)
+    try:
+        for _ in reader:
+            pass
+    except csv.Error:
+        refuse(
+            f"line {reader.line_num:,} of {name} below the header has a double quote that swallows the rows after it: "
+            "a quote is open where none belongs. Close it, or write it twice."
+        )
+
+
+def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    commas = [
+        name
+        for name in texts
+        if (cells := frame.get_column(name).drop_nulls()).str.contains(",", literal=True).any()
+        and cells.str.contains(pattern).all()
+    ]
+    if commas:
+        log.note(f"decimal commas are read as points: {', '.join(commas)}.")
+    return frame.with_columns(pl.col(commas).str.replace(",", ".", literal=True)) if commas else frame
+
+
+WORKBOOK = "xl/workbook"
+SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"')
+LONG_NUMBER = re.compile(
+    rb'<c r="[A-Z0-9]+"(?: s="[0-9]+")?(?: t="n")?><v>'
+    rb"([0-9]{16,}(?:\.0*)?|[0-9](?:\.[0-9]+)?[eE]\+?(?:1[5-9]|[2-9][0-9]))</v>"
+)
+MOST_CELLS = 50_000_000
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
+
+
+def is_workbook(data: bytes) -> bool:
+    """Return whether a zip file is an Excel workbook."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return any(name.startswith(WORKBOOK) for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
+
+
+def read_workbook(
+    data: bytes, path: Path, sheet: str | None, log: ReadingLog, *, choosable: bool = True
+) -> dict[str, pl.DataFrame]:
+    """Read the sheet of a workbook that holds data, or those that share their columns; every cell is a text or null.
+
+    Parameters
+    ----------
+    data
+        Bytes of the workbook.
+    path
+        Its name, for errors.
+    sheet
+        Name of the sheet; None for the only one with data, or for all that are alike.
+    log
+        Where notes go.
+    choosable
+        Whether there is an option to name the sheet, as there is for votes.
+    """
+    try:
+        import fastexcel
+    except ImportError as error:
+        problem = f"{path.name} is an Excel workbook, and reading it needs fastexcel"
+        raise MissingExtraError(problem, "excel") from error
+    _check_sheets(data, path.name)
+    try:
+        book = fastexcel.read_excel(data)
+        cells = {name: _cells(book, name) for name in _sheet_names(book.sheet_names, sheet, path.name)}
+    except fastexcel.FastExcelError as error:
+        refuse(f"{path.name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
+    cells = {name: frame for name, frame in cells.items() if frame.height > 1 and frame.width > 1}
+    if not cells:
+        refuse(f"{path.name} has no sheet with a header and rows. Sheets: {', '.join(book.sheet_names)}.")
+    if len(cells) == 1 and len(book.sheet_names) > 1:
+        log.note(f"sheet: {next(iter(cells))!r} ({'the only one with data' if sheet is None else 'named'}).")
+    tables = {name: _with_header(frame, f"{path.name}, sheet {name!r}", log) for name, frame in cells.items()}
+    headers = Counter(frozenset(frame.columns) for frame in tables.values())
+    header, n_alike = max(headers.items(), key=lambda pair: pair[1])
+    if len(tables) > 1 and (n_alike < 2 or not choosable):
+        refuse(_which_sheet(tables, path.name, choosable=choosable), UsageError)
+    log.unread += [f"sheet {name!r}" for name in tables if frozenset(tables[name].columns) != header]
+    return {name: frame for name, frame in tables.items() if frozenset(frame.columns) == header}
+
+
+def _with_header(cells: pl.DataFrame, name: str, log: ReadingLog) -> pl.DataFrame:
+    rows = [[cell or "" for cell in row] for row in cells.head(SAMPLE_ROWS).rows()]
+    at = _header_row(rows)
+    _check_header(rows[at], name)
+    names = _two_levels(rows[at], rows[at + 1]) if at + 1 < len(rows) else []
+    body = cells.slice(at + 1 + bool(names))
+    body.columns = _distinct_names(names or rows[at])
+    body = _tidied(body, [" ".join(cell for cell in row if cell) for row in rows[:at]], log)
+    return _with_decimal_points(body, log, HALVES)
+
+
+def _two_levels(top: Sequence[str], below: Sequence[str]) -> list[str]:
+    """Return the names of columns under a header of merged cells, such as `Ann / care`; empty if it is none.
+
+    Examples
+    --------
+    >>> _two_levels(["id", "Ann", "", "Bob", ""], ["", "care", "harm", "care", "harm"])
+    ['id', 'Ann / care', 'Ann / harm', 'Bob / care', 'Bob / harm']
+    """
+    lower = [name for name in below if name.strip()]
+    if not all(a.strip() or b.strip() for a, b in zip(top, below, strict=True)) or len(set(lower)) == len(lower):
+        return []
+    names, group = [], ""
+    for upper, name in zip(top, below, strict=True):
+        group = upper.strip() or group
+        names.append(f"{group}{LEVELS}{name.strip()}" if name.strip() and group else upper.strip() or name.strip())
+    return names if any(not name.strip() for name in top) else []
+
+
+def _check_sheets(data: bytes, name: str) -> None:
+    """Refuse workbooks that unpack to too much, have cells far outside, or ids that Excel keeps as rounded numbers."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > MOST_BYTES:
+                refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save its sheet with votes as CSV.")
+            sheets = [archive.read(member) for member in archive.namelist() if SHEET.fullmatch(member)]
+    except (*ZIP_ERRORS, RuntimeError) as error:
+        refuse(f"{name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
+    for sheet in sheets:
+        cells = {*CELL.findall(sheet)}
+        columns = {letters for letters, _ in cells}
+        width = max((_column_number(letters) for letters in columns), default=0)
+        height = max((int(row) for _, row in cells), default=0)
+        if width * height > MOST_CELLS and width * height > 100 * len(cells):
+            last = next(f"{a.decode()}{b.decode()}" for a, b in cells if int(b) == height or _column_number(a) == width)
+            refuse(f"{name} has a lone cell far outside its table, {last}. Delete it, or save the sheet as CSV.")
+        if long := LONG_NUMBER.findall(sheet):
+            refuse(
+                f"{len(long):,} cells of {name} are numbers of 16 digits or more, of which Excel keeps 15. First: "
+                f"{long[0].decode()}. Format the column as text, enter the ids anew, or save the votes as CSV."
+            )
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def _sheet_names(names: list[str], sheet: str | None, source: str) -> list[str]:
+    if sheet is None:
+        return names
+    if sheet in names:
+        return [sheet]
+    close = [name for name in names if name.casefold() == sheet.casefold()]
+    if not close:
+        refuse(f"{source} has no sheet {sheet!r}. Sheets: {', '.join(names)}. Name one with --sheet.", UsageError)
+    return close[:1]
+
+
+def _cells(book: Any, name: str) -> pl.DataFrame:
+    """Return all cells of a sheet, without rows and columns at the edges that are empty."""
+    frame: pl.DataFrame = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+    if not frame.width:
+        return frame
+    blank = pl.all().is_null() | (pl.all().str.strip_chars() == "")
+    return frame.filter(~pl.all_horizontal(blank))
+
+
+def _which_sheet(filled: dict[str, pl.DataFrame], name: str, *, choosable: bool) -> str:
+    sheets = ", ".join(f"{sheet!r} ({cells.height:,} rows)" for sheet, cells in filled.items())
+    if not choosable:
+        return f"{name} has {len(filled)} sheets with data: {sheets}. Save the one that is meant as a file of its own."
+    return (
+        f"which sheet of {name} holds the votes? {len(filled)} have data: {sheets}. "
+        f"Name it with sheet={next(iter(filled))!r} (CLI: --sheet {next(iter(filled))!r})."
+    )
+
+
+# --- The table and where it comes from ------------------------------------------------------------------------------
 
 EXTENSIONS = {
     "parquet": "parquet", "pq": "parquet", "csv": "text", "tsv": "text", "tab": "text", "txt": "text",

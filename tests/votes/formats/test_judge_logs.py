@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.exported_votes import verdict_in
+from moral_entropy.votes.formats.records import verdict_in
 from moral_entropy.votes.read import read_votes
 
 

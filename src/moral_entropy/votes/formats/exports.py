@@ -1,7 +1,7 @@
 """Exports of annotation tools: which tool wrote a file, and its votes as a `Source`.
 
-Asks every tool's module in turn: `detect(path)` tells whether the tool wrote it, `to_table(path, log)` returns its
-votes as a long table, and `data_files(path)`, where folders are read, the files that count. Where votes choose several
+Asks every tool in turn: `detect_…(path)` tells whether it wrote the file, `read_…(path, log)` returns its votes as a
+long table, and `files_…(path)`, where folders are read, the files that count. Where votes choose several
 labels, each label becomes a yes/no question, here or by the options with which the table is read.
 """
 
@@ -16,19 +16,8 @@ from moral_entropy.errors import MoralEntropyError, UsageError
 from moral_entropy.options import TABLES, ReadOptions
 from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
-from moral_entropy.votes.formats import (
-    annotation_tools,
-    eval_frameworks,
-    hf_datasets,
-    inspect_ai,
-    judge_records,
-    langfuse,
-    moral_corpora,
-    openai_evals,
-    promptfoo,
-)
-from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES
-from moral_entropy.votes.formats.records import peek
+from moral_entropy.votes.formats import annotation_tools, evaluations, moral_corpora
+from moral_entropy.votes.formats.records import NOBODY_NAMED, ROLES, peek
 from moral_entropy.votes.source import Source, digest_of, from_polars, head_of, open_source
 from moral_entropy.votes.table import ReadingLog, refuse
 
@@ -38,27 +27,24 @@ class Format(NamedTuple):
 
     detect: Callable[[Path], bool]
     to_table: Callable[[Path, ReadingLog], Any]
-    data_files: Callable[[Path], list[Path]] = lambda path: [path]
+    data_files: Callable[[Path], list[Path]]
 
 
-def _pair(module: Any, tool: str) -> Format:
-    name = tool.replace("-", "_")
-    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"))
+TOOLS: tuple[tuple[Any, str], ...] = (
+    (evaluations, "inspect promptfoo langfuse openai-evals deepeval lm-eval mlflow"),
+    (annotation_tools, "label-studio argilla prodigy mturk lewidi"),
+    (moral_corpora, "mftc mfrc emfd"),
+    (evaluations, "judges"),
+    (annotation_tools, "hf-datasets"),
+)
 
 
-FORMATS: dict[str, Format] = {
-    "inspect": Format(inspect_ai.detect, inspect_ai.to_table, inspect_ai.data_files),
-    "promptfoo": Format(promptfoo.detect, promptfoo.to_table),
-    "langfuse": Format(langfuse.detect, langfuse.to_table),
-    "openai-evals": Format(openai_evals.detect, openai_evals.to_table, openai_evals.data_files),
-    "deepeval": Format(eval_frameworks.detect_deepeval, eval_frameworks.deepeval_to_table),
-    "lm-eval": Format(eval_frameworks.detect_lm_eval, eval_frameworks.lm_eval_to_table, eval_frameworks.lm_eval_files),
-    "mlflow": Format(eval_frameworks.detect_mlflow, eval_frameworks.mlflow_to_table),
-    **{tool: _pair(annotation_tools, tool) for tool in ("label-studio", "argilla", "prodigy", "mturk", "lewidi")},
-    **{corpus: _pair(moral_corpora, corpus) for corpus in ("mftc", "mfrc", "emfd")},
-    "judges": Format(judge_records.detect, judge_records.to_table),
-    "hf-datasets": Format(hf_datasets.detect, hf_datasets.to_table, hf_datasets.data_files),
-}
+def _format(module: Any, name: str) -> Format:
+    files = getattr(module, f"files_{name}", lambda path: [path])
+    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"), files)
+
+
+FORMATS = {tool: _format(module, tool.replace("-", "_")) for module, tools in TOOLS for tool in tools.split()}
 
 
 def detect_format(path: Path) -> str | None:

@@ -1,0 +1,567 @@
+"""Results of evaluation tools, and records of judges → long tables of votes.
+
+A judge without a verdict has failed, which is counted.
+
+Inspect: logs, `.eval` (a zip of JSON, also with zstd) or JSON, or a folder of them. A scorer is a judge, and its value
+of a sample is the vote: C, I, P, N, a number, or a dictionary with one value per question. A panel of graders
+(`metadata.panel`, or a value that is a list) has one judge per grader, named after its model. Items are samples; of
+further epochs, which are other outputs, `id#2` and so on, and where a folder has logs of several models, with the model
+before them. The model is the column `system`, and the sample, which its epochs share, the column `sample`.
+
+Promptfoo: `promptfoo eval -o results.json`. An output is an item: a test of a provider with a prompt. Judges are its
+model-graded assertions (`llm-rubric` and the like; all assertions where none is model-graded), and a vote is pass or
+fail, or `[[X]]` in the reason. A question is the assertion's metric.
+
+Langfuse: exported scores, as JSON (an array, or a page of the API), JSON Lines or CSV. A score of a trace or
+observation is a vote. Its name is the question; `question/judge` or `question:judge` names the judge too. Of people
+(source ANNOTATION) the author is the judge, of others what the metadata call judge, model or evaluator, else the
+source.
+
+OpenAI evals: the log that `oaieval` records, one event per line, or a folder of them. In a `match` the model itself is
+the judge: what it picked is the vote, and what was expected is kept as `expected`. In `metrics` with a choice
+(model-graded evals) the last model of the specification is the judge.
+
+DeepEval: a test run as JSON. A test case is an item, a metric a question, its evaluation model the judge, and a vote is
+pass or fail. lm-evaluation-harness: `samples_*.jsonl` of `--log_samples`, or a folder of them. A document of a task is
+an item, a metric a question, the filter that extracts the answer the judge; the folder names the system. MLflow: traces
+as JSON (an array, or JSON Lines). A trace is an item, a feedback a vote on the question of its name by its source, and
+an expectation a column `expected`.
+
+Records of judges: `{"id": 1, "scores": {"gpt-4o": 4, "llama": "… [[A]]"}}`, as Braintrust and many scripts write it;
+`{"id": 1, "judge": "gpt-4o", "output": "… Score: 4"}`; or one object of all judges, `{"gpt-4o": {"1": "yes"}}`. A
+verdict may be inside a text (`verdict_in`). Records with a plain column of labels are read as a table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.votes.formats.records import (
+    BRACKETS,
+    NO_VERDICT,
+    ZIP_ERRORS,
+    ExportedVotes,
+    Record,
+    dicts,
+    first_of,
+    last_text,
+    listed,
+    logs_in,
+    mapping,
+    peek,
+    read_json,
+    read_records,
+    read_rows,
+    scalars,
+    text_of,
+    verdict_in,
+)
+from moral_entropy.votes.source import MOST_BYTES
+from moral_entropy.votes.table import ReadingLog, one_line, refuse
+
+# --- Inspect --------------------------------------------------------------------------------------------------------
+
+HEADER, START, SAMPLES = "header.json", "_journal/start.json", "samples/"
+INSPECT_ENDINGS = (".eval", ".json")
+ZSTD = 93
+"""How zip files call this compression."""
+
+
+def detect_inspect(path: Path) -> bool:
+    """Return whether a file is a log of Inspect, or a folder has some."""
+    return bool(logs_in(path, INSPECT_ENDINGS, _is_inspect, limit=20))
+
+
+def _is_inspect(path: Path) -> bool:
+    head = peek(path)
+    if head.kind == "zip":
+        return bool({HEADER, START} & set(head.names)) and any(name.startswith(SAMPLES) for name in head.names)
+    return head.has("eval", "task") and head.has("eval", "model")
+
+
+def files_inspect(path: Path) -> list[Path]:
+    """Return the logs of a folder."""
+    return logs_in(path, INSPECT_ENDINGS, _is_inspect)
+
+
+def read_inspect(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of a log, or of all logs of a folder."""
+    logs = []
+    for file in files_inspect(path) if path.is_dir() else [path]:
+        header, samples = _read_log(file)
+        about = mapping(header.get("eval"))
+        logs.append((str(about.get("model") or ""), about.get("task"), _graders(about), samples))
+    n_models = len({model for model, _, _, _ in logs})
+    votes = ExportedVotes(path.name, "Inspect", log)
+    for model, task, graders, samples in logs:
+        for sample in samples:
+            _add_sample(votes, sample, f"{model}/" if n_models > 1 else "", {"system": model, "task": task}, graders)
+    return votes.to_table("Scores are in the samples: was the log written before it was scored?")
+
+
+def _graders(about: Record) -> dict[str, list[str]]:
+    """Return the models of every scorer that has a panel of them."""
+    graders = {}
+    for scorer in dicts(about.get("scorers")):
+        models = listed(mapping(scorer.get("options")).get("model"))
+        names = [str(mapping(model).get("model") or model) for model in models]
+        graders[str(scorer.get("name"))] = [
+            name if names.count(name) == 1 else f"{name}#{names[: at + 1].count(name)}" for at, name in enumerate(names)
+        ]
+    return graders
+
+
+def _add_sample(
+    votes: ExportedVotes, sample: Record, before: str, facts: dict[str, Any], graders: dict[str, list[str]]
+) -> None:
+    epoch = sample.get("epoch")
+    item = f"{before}{sample.get('id')}" if before else sample.get("id")
+    if isinstance(epoch, int) and epoch > 1:
+        item = f"{item}#{epoch}"
+    facts = facts | {"target": sample.get("target"), "sample": str(sample.get("id"))}
+    about = scalars(facts) | {"text": last_text(sample.get("input"), role="user")}
+    votes.add_item(item, scalars(mapping(sample.get("metadata"))) | about)
+    if sample.get("error"):
+        votes.log.drop("sample that failed", 1)
+    for scorer, score in mapping(sample.get("scores")).items():
+        value = mapping(score).get("value")
+        panel = mapping(mapping(mapping(score).get("metadata")).get("panel"))
+        for question, part in (value if isinstance(value, dict) else {"score": value}).items():
+            ballots = listed(panel.get("votes")) or (part if isinstance(part, list) else [])
+            if not ballots:
+                votes.add_vote(item, scorer, question, None if isinstance(part, dict) else part, missing=NO_VERDICT)
+            names = graders.get(scorer, [])
+            for at, grade in enumerate(ballots):
+                judge = names[at] if len(names) == len(ballots) else f"{scorer}/{at + 1}"
+                failure = f"{judge} without a verdict"
+                votes.add_vote(item, judge, question, grade if not isinstance(grade, dict) else None, missing=failure)
+
+
+def _read_log(path: Path) -> tuple[Record, list[Record]]:
+    """Read the header and the samples of one log."""
+    if peek(path).kind != "zip":
+        log = read_json(path)
+        if not isinstance(log, dict) or not isinstance(log.get("eval"), dict):
+            refuse(f"{path.name} is no log of Inspect: it has no record 'eval'.")
+        return log, dicts(log.get("samples"))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read_zip(archive, path.name)
+    except ZIP_ERRORS as error:
+        refuse(f"{path.name} cannot be unpacked: {error}. Write it as JSON: inspect log convert --to json.")
+
+
+def _read_zip(archive: zipfile.ZipFile, name: str) -> tuple[Record, list[Record]]:
+    names = archive.namelist()
+    samples = [member for member in names if member.startswith(SAMPLES) and member.endswith(".json")]
+    size = sum(archive.getinfo(member).file_size for member in samples)
+    if size > MOST_BYTES:
+        refuse(f"{name} unpacks to {size:,} bytes, more than is read at once. Split the log.")
+    head = HEADER if HEADER in names else START
+    if head not in names:
+        refuse(f"{name} is no log of Inspect: it has neither {HEADER} nor {START}.")
+    return mapping(_member(archive, head, name)), dicts([_member(archive, member, name) for member in samples])
+
+
+def _member(archive: zipfile.ZipFile, member: str, name: str) -> Any:
+    try:
+        return json.loads(_unpack(archive, member))
+    except (ValueError, RecursionError) as error:
+        refuse(f"{member} in {name} is no JSON: {one_line(error)}. Was the log copied whole?")
+
+
+def _unpack(archive: zipfile.ZipFile, member: str) -> bytes:
+    """Return the bytes of a member, also where it is compressed with zstd, which Python unpacks since 3.14."""
+    info = archive.getinfo(member)
+    if info.compress_type != ZSTD or sys.version_info >= (3, 14):
+        return archive.read(member)
+    file = archive.fp
+    if file is None:
+        return b""
+    file.seek(info.header_offset + 26)
+    name_length, extra_length = struct.unpack("<HH", file.read(4))
+    file.seek(name_length + extra_length, 1)
+    # Polars unpacks what it reads: a table of one column, with a line of the text in every row.
+    lines = pl.read_csv(
+        file.read(info.compress_size), has_header=False, separator="\x1f", quote_char=None, infer_schema=False
+    )
+    return "\n".join(lines.to_series(0).fill_null("").to_list()).encode()
+
+
+# --- Promptfoo ------------------------------------------------------------------------------------------------------
+
+JUDGES = re.compile(
+    r"rubric|model-graded|factuality|g-eval|relevance|faithfulness|context-recall|select-best|closedqa|conversation"
+)
+"""Types of assertions that a language model grades."""
+
+FAILED = re.compile(
+    r"could not (?:extract|parse)|no output|api (?:call )?error|timed? ?out|fetch failed", re.IGNORECASE
+)
+"""Reasons of an assertion whose judge failed."""
+
+
+def detect_promptfoo(path: Path) -> bool:
+    """Return whether a file has results of promptfoo."""
+    head = peek(path)
+    return any(
+        head.has(*inside, "gradingResult") and (head.has(*inside, "testCase") or head.has(*inside, "vars"))
+        for inside in (("results",), ("results", "results"))
+    )
+
+
+def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of a file of results."""
+    results = mapping(read_json(path)).get("results")
+    rows = dicts(results if isinstance(results, list) else mapping(results).get("results"))
+    if not rows:
+        refuse(f"{path.name} has no results of promptfoo. Write them with: promptfoo eval -o results.json")
+    graded = any(JUDGES.search(_type(part)) for row in rows for part in _components(row))
+    multiple = [name for name in ("provider", "prompt") if len({_named(row, name) for row in rows}) > 1]
+    votes = ExportedVotes(path.name, "promptfoo", log)
+    for row in rows:
+        item = "/".join([str(_test(row)), *(_named(row, name) for name in multiple)])
+        votes.add_item(item, _facts(row))
+        if first_of(row, "error") is not None and row.get("failureReason") == 2:
+            log.drop("output that failed", 1)
+        times: Counter[tuple[str, str]] = Counter()
+        for part in _components(row):
+            if graded and not JUDGES.search(_type(part)):
+                log.drop("assertion that no model graded", 1)
+                continue
+            question, judge = str(first_of(mapping(part.get("assertion")), "metric") or "pass"), _assertion_judge(part)
+            times[question, judge] += 1
+            name = judge if (again := times[question, judge]) == 1 else f"{judge}#{again}"
+            votes.add_vote(item, name, question, _verdict(part), missing=NO_VERDICT)
+    return votes.to_table("Votes are the results of assertions, such as llm-rubric: the tests have none.")
+
+
+def _components(row: Record) -> list[Record]:
+    """Return the results of single assertions, those of nested sets too; of one alone its own."""
+    grading = mapping(row.get("gradingResult"))
+    return dicts(grading.get("componentResults")) if "componentResults" in grading else [grading][: len(grading)]
+
+
+def _type(part: Record) -> str:
+    return str(mapping(part.get("assertion")).get("type") or "")
+
+
+def _assertion_judge(part: Record) -> str:
+    provider = mapping(part.get("assertion")).get("provider")
+    name = first_of(provider, "label", "id") if isinstance(provider, dict) else provider
+    return str(name or _type(part) or "assertion")
+
+
+def _verdict(part: Record) -> Any:
+    reason = str(part.get("reason") or "")
+    if FAILED.search(reason):
+        return None
+    if marked := BRACKETS.findall(reason):
+        return marked[-1]
+    passed = part.get("pass")
+    return ("pass" if passed else "fail") if isinstance(passed, bool) else None
+
+
+def _test(row: Record) -> Any:
+    test = mapping(row.get("testCase"))
+    name = first_of(mapping(row.get("vars")), "id", "item", "case_id") or first_of(mapping(test.get("metadata")), "id")
+    return name or first_of(test, "description") or first_of(row, "testIdx", "id") or 0
+
+
+def _named(row: Record, name: str) -> str:
+    value = row.get(name)
+    return str(first_of(value, "label", "id", "raw") if isinstance(value, dict) else value or "")
+
+
+def _facts(row: Record) -> dict[str, Any]:
+    output = mapping(row.get("response")).get("output")
+    about = scalars(mapping(row.get("vars"))) | scalars(mapping(mapping(row.get("testCase")).get("metadata")))
+    return about | {"system": _named(row, "provider"), "text": output if isinstance(output, str) else None}
+
+
+# --- Langfuse -------------------------------------------------------------------------------------------------------
+
+SPLIT = re.compile(r"\s*[/:]\s*")
+SCORE_JUDGES = ("judge", "model", "evaluator")
+
+
+def detect_langfuse(path: Path) -> bool:
+    """Return whether a file has exported scores."""
+    head = peek(path)
+    inside = [key[-1] for key in head.keys if len(key) == 1 or (len(key) == 2 and key[0] == "data")]
+    names = {_plain(name) for name in (head.names if head.kind == "text" else inside)}
+    return names >= {"traceid", "name", "source"} and bool({"value", "stringvalue"} & names)
+
+
+def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of an export."""
+    votes = ExportedVotes(path.name, "Langfuse", log)
+    for record in _scores(path, log):
+        row = {_plain(name): value for name, value in record.items()}
+        item = first_of(row, "observationid", "traceid", "sessionid")
+        if item is None:
+            log.drop("score of no trace", 1)
+            continue
+        metadata = scalars(mapping(row.get("metadata")))
+        about = scalars(metadata, without=SCORE_JUDGES)
+        votes.add_item(item, about | {"text": text_of(about)})
+        question, *judges = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
+        votes.add_vote(
+            item, judges[0] if judges else _score_judge(row, metadata), question, _score_value(row), missing=NO_VERDICT
+        )
+    return votes.to_table("Export scores of traces or observations.")
+
+
+def _scores(path: Path, log: ReadingLog) -> list[Record]:
+    head = peek(path)
+    if head.kind != "json":
+        return read_rows(path, log)
+    return dicts(mapping(read_json(path)).get("data")) if ("data",) in head.lists else read_records(path)
+
+
+def _plain(name: Any) -> str:
+    return str(name).replace("_", "").replace(" ", "").casefold()
+
+
+def _score_judge(row: Record, metadata: dict[str, Any]) -> str:
+    source = str(row.get("source") or "").casefold()
+    if source == "annotation":
+        return str(first_of(row, "authoruserid", "authorusername", "author", "authorid") or "annotation")
+    return str(first_of(metadata, *SCORE_JUDGES) or source or "score")
+
+
+def _score_value(row: Record) -> Any:
+    """Return the vote: the text of a category, else the number."""
+    text, value = first_of(row, "stringvalue"), row.get("value")
+    if text is not None and str(row.get("datatype") or "CATEGORICAL").upper() != "NUMERIC":
+        return text
+    if not isinstance(value, str):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return verdict_in(value)
+    return value
+
+
+# --- OpenAI evals ---------------------------------------------------------------------------------------------------
+
+CHOICE = "choice"
+EVENT_ENDINGS = (".jsonl", ".json")
+
+
+def detect_openai_evals(path: Path) -> bool:
+    """Return whether a file is a log of OpenAI evals, or a folder has some."""
+    return bool(logs_in(path, EVENT_ENDINGS, _is_events, limit=20))
+
+
+def _is_events(path: Path) -> bool:
+    head = peek(path)
+    return head.has("spec", "completion_fns") and head.has("sample_id") and head.has("data")
+
+
+def files_openai_evals(path: Path) -> list[Path]:
+    """Return the logs of a folder."""
+    return logs_in(path, EVENT_ENDINGS, _is_events)
+
+
+def read_openai_evals(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of a log, or of all logs of a folder."""
+    votes = ExportedVotes(path.name, "OpenAI evals", log)
+    for file in files_openai_evals(path) if path.is_dir() else [path]:
+        _add_events(votes, read_records(file), file.stem)
+    return votes.to_table("Votes are events of the type match with a pick, or metrics with a choice.")
+
+
+def _add_events(votes: ExportedVotes, events: list[Record], name: str) -> None:
+    spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
+    models = [str(model) for model in listed(spec.get("completion_fns"))] or [name]
+    for event in events:
+        item, data, kind = event.get("sample_id"), mapping(event.get("data")), event.get("type")
+        if item is None:
+            continue
+        if kind == "sampling":
+            votes.add_item(item, {"text": last_text(data.get("prompt"))})
+        elif kind == "match":
+            expected = data.get("expected")
+            votes.add_item(item, {"expected": expected if isinstance(expected, (str, int, float)) else None})
+            votes.add_vote(item, models[0], CHOICE, _picked(data), missing=NO_VERDICT)
+        elif kind == "metrics" and "choice" in data:
+            votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
+            choice = None if data["choice"] == "__invalid__" or isinstance(data["choice"], list) else data["choice"]
+            votes.add_vote(item, models[-1], CHOICE, choice, missing=NO_VERDICT)
+
+
+def _picked(data: Record) -> Any:
+    picked = data.get("picked")
+    if isinstance(picked, (str, int, float, bool)):
+        return picked
+    return verdict_in(data.get("sampled")) if isinstance(data.get("sampled"), str) else None
+
+
+# --- DeepEval, lm-evaluation-harness, MLflow ------------------------------------------------------------------------
+
+CASES = ("testCases", "test_cases")
+
+
+def detect_deepeval(path: Path) -> bool:
+    """Return whether a file is a test run of DeepEval."""
+    head = peek(path)
+    return any(
+        head.has(*inside, cases, metrics)
+        for inside in ((), ("testRunData",))
+        for cases in CASES
+        for metrics in ("metricsData", "metrics_data")
+    )
+
+
+def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of a test run."""
+    document = mapping(read_json(path))
+    run = mapping(document.get("testRunData")) or document
+    votes = ExportedVotes(path.name, "DeepEval", log)
+    system = scalars(mapping(run.get("hyperparameters"))).get("model")
+    for at, case in enumerate(dicts(first_of(run, *CASES))):
+        item = str(first_of(case, "name") or at)
+        about = scalars(mapping(case.get("metadata"))) | {"text": case.get("input")}
+        votes.add_item(item, about | ({} if system is None else {"system": system}))
+        for metric in dicts(first_of(case, "metricsData", "metrics_data")):
+            name = str(metric.get("name") or "metric").removesuffix(" [GEval]")
+            judge = first_of(metric, "evaluationModel", "evaluation_model") or f"{name} scorer"
+            passed = metric.get("success") if metric.get("error") is None else None
+            verdict = ("pass" if passed else "fail") if isinstance(passed, bool) else None
+            votes.add_vote(item, judge, name, verdict, missing=NO_VERDICT)
+    return votes.to_table("Votes are results of metrics: was the run saved before it was evaluated?")
+
+
+def detect_lm_eval(path: Path) -> bool:
+    """Return whether a file holds samples of lm-evaluation-harness, or a folder has such files."""
+    return any(_is_samples(file) for file in files_lm_eval(path)[:3])
+
+
+def _is_samples(path: Path) -> bool:
+    head = peek(path)
+    return all(head.has(name) for name in ("doc_id", "filter", "metrics", "filtered_resps"))
+
+
+def files_lm_eval(path: Path) -> list[Path]:
+    """Return the files of samples in a folder and the folders in it."""
+    return sorted(path.glob("**/samples_*.jsonl")) if path.is_dir() else [path]
+
+
+def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of samples."""
+    votes = ExportedVotes(path.name, "lm-evaluation-harness", log)
+    files = files_lm_eval(path)
+    systems = {file.parent.name for file in files}
+    for file in files:
+        task, system = "_".join(file.stem.split("_")[1:-1]) or file.stem, file.parent.name
+        for record in read_records(file):
+            sample = f"{task}/{record.get('doc_id')}"
+            item = f"{system}/{sample}" if len(systems) > 1 else sample
+            about = {"sample": sample, "task": task} | ({"system": system} if len(systems) > 1 else {})
+            votes.add_item(item, scalars(mapping(record.get("doc"))) | about)
+            for metric in map(str, listed(record.get("metrics"))):
+                value = record.get(metric)
+                verdict = None if isinstance(value, (dict, list)) else value
+                votes.add_vote(item, record.get("filter"), metric, verdict, missing=NO_VERDICT)
+    return votes.to_table("Votes are metrics of samples: write them with --log_samples.")
+
+
+def detect_mlflow(path: Path) -> bool:
+    """Return whether a file holds traces of MLflow with assessments."""
+    head = peek(path)
+    return any(head.has(*inside, "assessments", "assessment_name") for inside in ((), ("info",), ("traces", "info")))
+
+
+def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of traces."""
+    votes = ExportedVotes(path.name, "MLflow", log)
+    for trace in _traces(path):
+        info = mapping(trace.get("info")) or trace
+        item = first_of(info, "trace_id", "request_id")
+        about = scalars(mapping(info.get("tags"))) | {"text": first_of(info, "request_preview")}
+        assessments = dicts(info.get("assessments"))
+        expected = next(
+            (mapping(part["expectation"]).get("value") for part in assessments if "expectation" in part), None
+        )
+        votes.add_item(item, about | scalars({"expected": expected}))
+        for part in assessments:
+            if "feedback" not in part or part.get("valid") is False:
+                continue
+            value = mapping(part["feedback"]).get("value")
+            verdict = None if isinstance(value, (dict, list)) else value
+            votes.add_vote(item, _source(part), part.get("assessment_name"), verdict, missing=NO_VERDICT)
+    return votes.to_table("Votes are feedbacks of traces; expectations are no votes.")
+
+
+def _traces(path: Path) -> list[Record]:
+    head = peek(path)
+    if ("traces",) in head.lists:
+        return dicts(mapping(read_json(path)).get("traces"))
+    return read_records(path)
+
+
+def _source(part: Record) -> Any:
+    """Return who gave a feedback; a judge without a name is called after what it is."""
+    source = mapping(part.get("source"))
+    name, kind = str(source.get("source_id") or ""), str(source.get("source_type") or "").casefold()
+    if kind == "human":
+        return name or "human"
+    return f"{kind.replace('_', ' ') or 'scorer'}" if name in ("", "default") else name
+
+
+# --- Records of judges ----------------------------------------------------------------------------------------------
+
+QUESTION = "verdict"
+IDS = ("id", "item", "item_id", "question_id", "sample_id", "example_id", "span_id")
+PANELS = ("scores", "judges", "verdicts", "judgments", "judgements", "grades")
+JUDGE = ("judge", "judge_model", "grader", "evaluator")
+SAID = ("verdict", "judgment", "judgement", "judge_output", "output", "response", "completion")
+LABELS = ("label", "vote", "annotation", "rating", "score")
+
+
+def detect_judges(path: Path) -> bool:
+    """Return whether a file has verdicts of judges, by item or one by one."""
+    head = peek(path)
+
+    def has(names: Iterable[str]) -> bool:
+        return any(head.has(name) for name in names)
+
+    panel = any(len(key) > 1 and key[0] in PANELS and (key[0],) not in head.lists for key in head.keys)
+    return head.kind == "json" and has(IDS) and (panel or (has(JUDGE) and has(SAID) and not has(LABELS)))
+
+
+def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of a file."""
+    votes = ExportedVotes(path.name, "judges' records", log)
+    for at, record in enumerate(read_records(path), 1):
+        item = first_of(record, *IDS)
+        if item is None or isinstance(item, (dict, list)):
+            refuse(f"record {at:,} of {path.name} has no id: one of {', '.join(IDS)} names the item.")
+        about = scalars(record, without={*IDS, *PANELS, *JUDGE, *SAID, "criterion"})
+        facts = scalars(mapping(record.get("metadata"))) | about
+        votes.add_item(item, facts | {"text": text_of(facts)})
+        for judge, question, answer in _verdicts(record):
+            verdict = verdict_in(answer) if isinstance(answer, (str, dict)) else answer
+            # A short text without any pattern is the label itself.
+            if verdict is None and isinstance(answer, str) and len(answer.split()) == 1:
+                verdict = answer
+            votes.add_vote(item, judge, question, verdict, missing=NO_VERDICT)
+    return votes.to_table("A verdict is a label, or in a text [[A]], Score: 4, or yes or no.")
+
+
+def _verdicts(record: Record) -> list[tuple[Any, str, Any]]:
+    if panel := next((name for name in PANELS if isinstance(record.get(name), dict)), None):
+        return [(judge, QUESTION, answer) for judge, answer in record[panel].items()]
+    return [(first_of(record, *JUDGE), str(record.get("criterion") or QUESTION), first_of(record, *SAID))]
