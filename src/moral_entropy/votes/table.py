@@ -223,8 +223,8 @@ def ballot_from_codes(
     start_i, code_v = (_starts(item_v, n_items), code_v) if in_order else _sorted(item_v, code_v, n_items, n_codes)
     positive = len(labels) - 1 if positive is None else positive
     count_i = _filled(count_i, n_items, 1.0, np.float64)
-    item_labels = (_filled(label_i, n_items, UNKNOWN, np.int16) for label_i in (gold_i, published_i))
-    return Ballot(question, labels, positive, item_i, annotator_a, start_i, code_v, count_i, *item_labels)
+    gold, published = (_filled(label_i, n_items, UNKNOWN, np.int16) for label_i in (gold_i, published_i))
+    return Ballot(question, labels, positive, item_i, annotator_a, start_i, code_v, count_i, gold, published)
 
 
 def _in_order(item_v: Ints, code_v: Ints) -> bool:
