@@ -55,7 +55,7 @@ class Panel:
     gold_i, weight_i
         Known answers, and how many items each stands for.
     prior_iz, vote_jzk, mix_zk, group_j
-        As `FittedVotes` has them.
+        As `fitted_votes` returns them.
     """
 
     reference: KnownItems

@@ -44,8 +44,6 @@ ORDERS = re.compile(r"(?:^|[/_\-.|: ])(ab|ba|swap|swapped|original|forward|rever
 REPEAT = re.compile(r"(?:#|[/_\-.|: ](?:run|rep|repeat|sample|seed|try)[ _-]?)(\d+)$", re.IGNORECASE)
 """How names end of judges who see the answers in another order, or are asked again."""
 
-SWAPPED = ("ba", "swap", "swapped", "reversed")
-
 
 @dataclass(frozen=True)
 class Role:
@@ -67,11 +65,6 @@ class Role:
     prompt: str = ""
     order: str = ""
     repeat: str = ""
-
-    @property
-    def swapped(self) -> bool:
-        """Whether the answers came in the other order."""
-        return self.order.casefold() in SWAPPED
 
 
 def guess_roles(names: Sequence[str]) -> dict[str, Role]:
@@ -149,10 +142,9 @@ def _decide(judges: Sequence[str], roles: Any, column: Callable[[str], pl.DataFr
     guesses = guess_roles(judges)
     if roles is None:
         models = [name for name, role in guesses.items() if role.role == LLM]
-        people = (
-            f"; people: {listed([name for name in judges if name not in models])}" if len(models) < len(judges) else ""
-        )
-        sentence = f"{len(models):,} of {len(judges):,} judges are taken for language models, by their names{people}"
+        sentence = f"{len(models):,} of {len(judges):,} judges are taken for language models, by their names"
+        if people := [name for name in judges if guesses[name].role == PERSON]:
+            sentence += f"; people: {listed(people)}"
         return list(guesses.values()), sentence
     rows = None if not isinstance(roles, str) else column(roles)
     stated = {role.judge: role for role in map(_role, _rows(roles) if rows is None else _one_each(rows, roles))}
