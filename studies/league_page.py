@@ -38,7 +38,7 @@ Mean accuracy / ratio of log losses, over the sets that the method answered (how
 is the median over sets, one thread, without importing and converting votes."""
 DUELS = """\
 On the real sets that the other method answered: how often the published p is right more often, as often and less often;
-by how many points; and its log loss over theirs, as a geometric mean."""
+by how many points; its log loss over theirs."""
 CAVEAT = """\
 - **Home ground**: how the published p was chosen had these real sets in view, so its lead on them flatters it."""
 MEASURED = """\

@@ -34,7 +34,7 @@ def sentences(text: str) -> Iterator[str]:
     ['One.', 'Two, e.g. three.', 'Four']
     """
     text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
-    lines = [line for line in text.splitlines() if not re.match(r"\s*(\||#|!\[|<)|.* \| ", line)]
+    lines = [line for line in text.splitlines() if not re.match(r" {4}|\s*(\||#|!\[|<)|.* \| ", line)]
     for block in re.split(r"\n\s*\n|\n\s*(?=[-*] |\d+\. )", "\n".join(lines)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"^\s*([-*]|\d+\.) ", "", block))
         plain = " ".join(re.sub(r"`[^`]*`(, `[^`]*`)*", "Code", plain).split())

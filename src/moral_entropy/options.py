@@ -520,9 +520,6 @@ class JudgeOptions(PanelOptions):
         "and of A, B and tie a win of A counts 1 and a tie a half.",
         metavar="LABEL=X,…",
     )
-    costs: Any = option(
-        None, "What one vote of each judge costs: a CSV file with the columns judge and cost.", metavar="FILE"
-    )
     epsilon: float = option(
         0.2,
         "By how much a person may agree better with the others before a language model may not take the place: 0.2 for "

@@ -15,7 +15,7 @@ from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
 from moral_entropy.judges.estimates import Answers, corrected_means
 from moral_entropy.judges.known import known_items
-from moral_entropy.judges.panel import added_by_each, best_panels, effective_judges, judge_drift, read_panel
+from moral_entropy.judges.panel import added_by_each, best_panels, effective_judges, read_panel
 from moral_entropy.judges.roles import Role, guess_roles
 from moral_entropy.judges.table import describe_judges
 from moral_entropy.options import JudgeOptions
@@ -142,21 +142,21 @@ def test_what_a_judge_adds_is_the_change_by_hand(run):
 
 
 def test_the_best_panels_are_those_of_all_panels(run):
-    panel, cost_j = panel_of(run), np.array([4.0, 1.0, 2.0, 0.5])
-    best, parts = best_panels(panel, cost_j), panel.graded()[0]
+    panel = panel_of(run)
+    best, parts = best_panels(panel), panel.graded()[0]
     every = [members for size in range(1, 5) for members in combinations(range(4), size)]
     wrong = {members: [by_hand(part, members).argmax(axis=1) != part.gold_i for part in parts] for members in every}
     assert set(best["graded_by"]) == {"known answers"}
-    for cost, share, unseen in best.select("cost", "wrong", "wrong_unseen").iter_rows():
-        within = [members for members in every if cost_j[list(members)].sum() <= cost + 1e-9]
+    for size, share, unseen in best.select("size", "wrong", "wrong_unseen").iter_rows():
+        within = [members for members in every if len(members) <= size]
         assert share == pytest.approx(min(np.concatenate(wrong[members]).mean() for members in within))
         chosen = [min(within, key=lambda members, on=on: round(wrong[members][on].mean(), 9)) for on in (0, 1)]
         assert unseen == pytest.approx((wrong[chosen[0]][1].mean() + wrong[chosen[1]][0].mean()) / 2)
-    assert best["cost"].is_sorted()
+    assert best["size"].is_sorted()
 
 
 def test_a_single_item_has_no_best_panel(run):
-    assert best_panels(panel_of(run).take(np.array([0])), np.ones(4)).is_empty()
+    assert best_panels(panel_of(run).take(np.array([0]))).is_empty()
 
 
 def wrong_majority(seed, n=600, n_known=150):
@@ -237,44 +237,6 @@ def test_scorers_of_a_log_are_no_people(tmp_path):
     assert me.score(run).frame["n_gold"].to_list() == [0]
 
 
-def test_order_and_repeats_are_counted():
-    def first_shown(truth, cast, rng):
-        return np.where(rng.random(len(truth)) < 0.3, True, truth)
-
-    def last_shown(truth, cast, rng):
-        return np.where(rng.random(len(truth)) < 0.3, False, truth)
-
-    judges = {"gpt/p/ab": first_shown, "gpt/p/ba": last_shown, "llama#1": 0.85, "llama#2": copy_of("llama#1", 0.1),
-              "qwen": 0.8}  # fmt: skip
-    run = me.audit(votes_of(judges, 300), draws=20)
-    panel = panel_of(run)
-    rows = describe_judges(run).repeats
-    [order] = rows.filter(kind="order").to_dicts()
-    a, b = (panel.vote_ji[panel.judges.index(name)] for name in ("gpt/p/ab", "gpt/p/ba"))
-    assert (order["same"], order["bias"]) == pytest.approx(((a == b).mean(), (a - b).mean()))
-    assert order["bias_low"] > 0
-    [again] = rows.filter(kind="repeat").to_dicts()
-    assert again["bias"] is None
-    assert 0.85 < again["same"] < 0.95
-    notes = " ".join(describe_judges(run).notes)
-    assert "favour what is shown first" in notes
-    counted = row_of(run.judges, "llama#1")["counted_with"]
-    assert counted == "llama#2" or "--merge 'llama#1+llama#2'" in notes
-
-
-def test_a_judge_that_votes_twice_is_counted(votes):
-    flipped = votes.filter((pl.col("annotator") == "llama") & (pl.col("item") < 20)).with_columns(
-        label=pl.when(pl.col("item") < 5).then(pl.lit("no")).otherwise("label")
-    )
-    run = me.audit(pl.concat([votes, flipped]), on_repeat="count", draws=20)
-    found = describe_judges(run)
-    [row] = found.repeats.filter(kind="again").to_dicts()
-    mine = dict(votes.filter(annotator="llama").select("item", "label").iter_rows())
-    wanted = np.mean([mine[i] == label for i, label in flipped.select("item", "label").iter_rows()])
-    assert (row["judge"], row["n"], row["same"]) == ("llama", 20, pytest.approx(wanted))
-    assert "--on-repeat first" in " ".join(found.notes)
-
-
 def found_in(run):
     """Findings about judges by figure; the notes of the judges say the same."""
     found = {one["metric"]: one for one in run.findings.filter(check="judges").iter_rows(named=True)}
@@ -349,23 +311,17 @@ def test_without_known_answers_the_others_rank(votes):
     assert "0 known answers" in " ".join(found.notes)
 
 
-def test_roles_and_costs_from_files(run, tmp_path):
+def test_roles_from_a_file(run, tmp_path):
     roles = tmp_path / "roles.csv"
     roles.write_text("judge,role,model\ngpt-a,human,\ngpt-b,human,\nllama,llm,llama-3\n")
-    costs = tmp_path / "costs.csv"
-    costs.write_text("judge,cost\ngpt-a,3\ngpt-b,1\nllama,0.5\nqwen,0.1\n")
-    found = describe_judges(run, JudgeOptions(roles=str(roles), costs=str(costs)))
+    found = describe_judges(run, JudgeOptions(roles=str(roles)))
     assert found.frame["judge"].to_list() == ["llama", "qwen"]
     assert row_of(found.frame, "llama")["model"] == "llama-3"
-    assert row_of(found.frame, "qwen")["cost"] == 0.1
     assert found.replace["judge"].to_list() == ["llama", "qwen"]
     assert found.notes[0] == "roles of 3 judges as told, 1 guessed from their names"
     roles.write_text("judge,role\ngpt-x,llm\n")
     with pytest.raises(VotesError, match=r"1 of 1 judges .* never voted. First: 'gpt-x'. Did you mean 'gpt-b'\?"):
         describe_judges(run, JudgeOptions(roles=str(roles)))
-    costs.write_text("judge,cost\ngpt-a,3\n")
-    with pytest.raises(VotesError, match=r"no cost of 3 of 4 judges\. First: .gpt-b."):
-        describe_judges(run, JudgeOptions(costs=str(costs)))
 
 
 def test_roles_told_at_audit_stay_with_the_run(votes, tmp_path):
@@ -402,7 +358,7 @@ def test_the_command(run, tmp_path, capsys):
     run.save(tmp_path / "run")
     assert main(["judges", str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
-    assert "best panel for its price, by known answers" in shown
+    assert "best panel of each size, by known answers" in shown
     # Scores come first, as answers are known.
     assert 0 <= shown.index("share of 'yes'") < shown.index("4 judges, best first")
     assert main(["judges", str(tmp_path / "run"), "--json"]) == 0
@@ -417,18 +373,3 @@ def test_without_known_answers_and_systems_there_is_no_score(votes, tmp_path, ca
     assert "PPI++" not in capsys.readouterr().out
     assert main(["judges", str(tmp_path / "run"), "--at-least", "0.5"]) == 3
     assert "undecided" in capsys.readouterr().out
-
-
-def test_a_new_version_of_a_judge_is_compared_item_by_item(votes):
-    worse = pl.col("label").replace({"yes": "no"})
-    later = votes.with_columns(label=pl.when((pl.col("annotator") == "llama") & (pl.col("item") < 60)).then(worse)
-                               .otherwise("label"))  # fmt: skip
-    rows = judge_drift(me.audit(votes, draws=0), me.audit(later, draws=0))
-    row = row_of(rows, "llama")
-    before, after = (frame.filter(annotator="llama") for frame in (votes, later))
-    assert row["same"] == pytest.approx((before["label"] == after["label"]).mean())
-    known = before.drop_nulls("gold").join(after.select("item", later="label"), on="item")
-    change = ((known["later"] == known["gold"]).mean() - (known["label"] == known["gold"]).mean(), known.height)
-    assert (row["right_change"], row["n_known"]) == (pytest.approx(change[0]), change[1])
-    assert row["right_change_high"] < 0
-    assert row_of(rows, "gpt-a")["same"] == 1.0

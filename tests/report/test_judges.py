@@ -33,11 +33,11 @@ def test_people_are_no_judges_whether_or_not_answers_are_known(known):
 def test_the_section_says_what_the_command_says():
     run = me.audit(votes(("ann", "<b>gpt-4o</b>", "llama"), 40), gold="gold", draws=20)
     tables = {table["title"]: table["rows"] for table in judges_section(run)["tables"]}
-    assert list(tables) == ["Scores", "Judges, best first", "Best panel for its price"]
+    assert list(tables) == ["Scores", "Judges, best first", "Best panel of each size"]
     judges = describe_judges(run)
     assert [row[1] for row in tables["Judges, best first"]] == judges.frame["judge"].to_list()
     assert tables["Scores"][0][3].startswith(f"{100 * me.score(run).frame['value'][0]:.1f}%")
-    assert [row[1] for row in tables["Best panel for its price"]] == judges.panels["judges"].to_list()
+    assert [row[1] for row in tables["Best panel of each size"]] == judges.panels["judges"].to_list()
     page = render(run)
     assert 'id="judges"' in page and "<b>gpt-4o" not in page
     assert set(judges.notes) <= set(judges_section(run)["notes"])

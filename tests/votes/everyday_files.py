@@ -214,7 +214,9 @@ def stray_quotes(folder: Path) -> Everyday:
     rows[9] += ' close"'
     (folder / "votes.csv").write_text("\n".join(["item,coder,label,remark", *rows]), encoding="utf-8")
     return Everyday(
-        str(folder / "votes.csv"), {}, error="a quote is open where none belongs. Close it, or write it twice"
+        str(folder / "votes.csv"),
+        {},
+        error="a double quote that swallows the rows after it. Close it, or write it twice",
     )
 
 

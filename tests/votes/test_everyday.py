@@ -141,7 +141,7 @@ ENCODINGS_AND_DIALECTS = {
     ),
     "unknown encoding": File(
         table(),
-        Question("encoding is 'cp-what', which Python does not know. Common ones: utf-8, utf-16, cp1252, latin-1."),
+        Question("encoding is 'cp-what', which Python does not know. Common: utf-8, utf-16, cp1252."),
         options={"encoding": "cp-what"},
     ),
     "semicolons": File(table(between=";")),
@@ -185,7 +185,7 @@ ENCODINGS_AND_DIALECTS = {
         table((1, 7, 0), [(1, 8, 1)]),
         Question(
             "votes.csv seems to have no header: its first line is 1, 7, 0. "
-            "Add a first line with the names of the columns, such as item,annotator,label.",
+            "Add a first line with names of columns, such as item,annotator,label.",
             VotesError,
         ),
     ),

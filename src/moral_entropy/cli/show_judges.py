@@ -40,7 +40,6 @@ def judges_lines(scores: Score | None, described: Judges, run: str) -> Iterator[
         yield from _meaning(rows)
         yield from _panels(described.panels.filter(question=question))
         yield from _ranking(described.ranking.filter(question=question), described.positions.filter(question=question))
-        yield from _repeats(described.repeats.filter(question=question))
         for text in described.replace.filter(question=question)["text"]:
             yield _filled(str(text))
         yield ""
@@ -160,10 +159,9 @@ def _undecided(rows: pl.DataFrame, apart: pl.DataFrame, run: str) -> Iterator[st
 
 
 def _judges(rows: pl.DataFrame) -> Table:
-    costs = rows["cost"].is_not_null().any()
     graded, copies = (rows["n_known"] > 0).any(), (rows["counted_with"] != "").any()
     heads = ["judge", "role", *(["counted with"] if copies else []), "votes", *(["% right"] if graded else []),
-             "% as others", "nats", "saved", *(["cost"] if costs else [])]  # fmt: skip
+             "% as others", "nats", "saved"]  # fmt: skip
     cells = [
         [
             printable(row["judge"], 28),
@@ -174,7 +172,6 @@ def _judges(rows: pl.DataFrame) -> Table:
             _share(row, "agrees"),
             "-" if row["nats"] is None else f"{row['nats']:z.3f}",
             "-" if row["saved"] is None else f"{100 * row['saved']:z.1f}",
-            *([f"{row['cost']:g}"] if costs else []),
         ]
         for row in rows.iter_rows(named=True)
     ]
@@ -205,35 +202,17 @@ def _panels(rows: pl.DataFrame) -> Iterator[str | Table]:
         return
     yield ""
     by = "known answers" if rows["graded_by"][0] == "known answers" else "the consensus"
-    yield f"best panel for its price, by {by}"
+    yield f"best panel of each size, by {by}"
     cells = [
         (
             printable(row["judges"], 60),
-            f"{row['cost']:g}",
+            f"{row['size']}",
             f"{100 * row['wrong']:.1f}",
             f"{100 * row['wrong_unseen']:.1f}",
         )
         for row in rows.iter_rows(named=True)
     ]
-    yield plain_table(("judges", "cost per item", "% wrong", "on unseen items"), cells, n_words=1)
-
-
-def _repeats(rows: pl.DataFrame) -> Iterator[str | Table]:
-    if rows.is_empty():
-        return
-    yield ""
-    yield "the same judge asked again, or with the answers swapped"
-    cells = [
-        (
-            printable(row["judge"], 26),
-            printable(row["other"], 26),
-            row["kind"],
-            _share(row, "same"),
-            "-" if row["bias"] is None else _points(row, "bias"),
-        )
-        for row in rows.head(MOST_ROWS).iter_rows(named=True)
-    ]
-    yield plain_table(("judge", "and", "kind", "% same", "% for the first shown"), cells, n_words=3)
+    yield plain_table(("judges", "size", "% wrong", "on unseen items"), cells, n_words=1)
 
 
 def _filled(text: str) -> str:

@@ -11,16 +11,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtri, softmax, stdtrit, xlogy
+from scipy.special import softmax, stdtrit, xlogy
 
-from moral_entropy.judges.estimates import known_mean
-from moral_entropy.judges.known import ENOUGH, KnownItems, fitted_votes, questions_of, vote_matrix
-from moral_entropy.judges.values import bounded, schema
-from moral_entropy.runs.run import Run, as_run
+from moral_entropy.judges.known import ENOUGH, KnownItems, fitted_votes, vote_matrix
+from moral_entropy.judges.values import schema
+from moral_entropy.runs.run import Run
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
@@ -36,8 +35,7 @@ MOST_GRADED = 1_000
 FLOOR = 1e-12
 
 ADDED = schema("float nats nats_se saved saved_se", "text graded_by")
-PANELS = schema("text question judges", "int size", "float cost wrong wrong_unseen", "text graded_by")
-DRIFT = schema("text question judge", "int n", bounded("same"), "int n_known", bounded("right_change"))
+PANELS = schema("text question judges", "int size", "float wrong wrong_unseen", "text graded_by")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,19 +171,12 @@ def _mean(value_i: Floats, weight_i: Floats) -> tuple[float, float]:
     return mean, math.sqrt(float((share_i**2) @ (value_i - mean) ** 2))
 
 
-def best_panels(panel: Panel, cost_j: Floats) -> pl.DataFrame:
-    """Return the panels that no other beats at the same price or a lower one, cheapest first: `PANELS`.
+def best_panels(panel: Panel) -> pl.DataFrame:
+    """Return the panels that no other beats of the same size or a smaller one, smallest first: `PANELS`.
 
-    `cost` is what one item costs, `wrong` the share of items that the panel labels wrong, `wrong_unseen` the same for
-    panels of the price chosen on one half of the items and graded on the other: a fair figure, as the best of many
-    panels looks better than it is. Of judges who are counted as one only the cheapest may be in a panel.
-
-    Parameters
-    ----------
-    panel
-        The panel.
-    cost_j
-        What one vote of each judge costs.
+    `wrong` is the share of items that the panel labels wrong, `wrong_unseen` the same for panels up to the size chosen
+    on one half of the items and graded on the other: a fair figure, as the best of many panels looks better than it is.
+    Of judges who are counted as one only the first may be in a panel.
     """
     parts, truths, graded_by = panel.graded()
     if len(parts) == 1:
@@ -205,22 +196,20 @@ def best_panels(panel: Panel, cost_j: Floats) -> pl.DataFrame:
             for part, truth, evidence_jiz in zip(parts, truths, evidence, strict=True)
         ]  # fmt: skip
 
-    cheapest: dict[int, int] = {}
-    for j in sorted(range(len(panel.judges)), key=lambda j: (tie_key(cost_j[j]), j)):
-        cheapest.setdefault(int(panel.group_j[j]), j)
-    alone = sorted(cheapest.values(), key=lambda j: (tie_key(float(np.mean(wrong_shares((j,))))), j))
+    originals = np.unique(panel.group_j, return_index=True)[1].tolist()
+    alone = sorted(originals, key=lambda j: (tie_key(float(np.mean(wrong_shares((j,))))), j))
     candidates = sorted(alone[:EXHAUSTIVE])
     tried: list[tuple[int, ...]] = [(j,) for j in sorted(alone)]
     tried += [members for size in range(2, len(candidates) + 1) for members in combinations(candidates, size)]
-    cost_p = np.array([sum(cost_j[j] for j in members) for members in tried])
+    size_p = np.array([len(members) for members in tried])
     share_ph = np.array([wrong_shares(members) for members in tried])
     sizes = [part.weight_i.sum() for part in parts]
     wrong_p = np.average(share_ph, axis=1, weights=sizes)
-    rows_out = [
-        (panel.reference.question.name, ", ".join(panel.judges[j] for j in tried[p]), len(tried[p]), float(cost_p[p]),
-         float(wrong_p[p]), _unseen(share_ph[cost_p <= cost_p[p] + 1e-9]), graded_by)
-        for p in _frontier(cost_p, wrong_p)
-    ]  # fmt: skip
+    rows_out: list[tuple[Any, ...]] = []
+    for p in np.lexsort((tie_key(wrong_p), size_p)).tolist():
+        if not rows_out or tie_key(wrong_p[p]) < tie_key(rows_out[-1][3]):
+            rows_out.append((panel.reference.question.name, ", ".join(panel.judges[j] for j in tried[p]), len(tried[p]),
+                             float(wrong_p[p]), _unseen(share_ph[size_p <= size_p[p]]), graded_by))  # fmt: skip
     return pl.DataFrame(rows_out, schema=PANELS, orient="row")
 
 
@@ -228,15 +217,6 @@ def _unseen(share_ph: Floats) -> float:
     """Choose the best panel on one half of the items, grade it on the other, and the other way round."""
     best_h = tie_key(share_ph).argmin(axis=0)
     return float(np.mean([share_ph[best_h[0], 1], share_ph[best_h[1], 0]]))
-
-
-def _frontier(cost_p: Floats, share_p: Floats) -> list[int]:
-    """Return which panels no other beats at the same price or a lower one, cheapest first."""
-    best: list[int] = []
-    for p in np.lexsort((tie_key(share_p), tie_key(cost_p))).tolist():
-        if not best or tie_key(share_p[p]) < tie_key(share_p[best[-1]]):
-            best.append(p)
-    return best
 
 
 def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, float] | None:
@@ -271,45 +251,3 @@ def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, flo
     influence_i = together_i / together_i.mean() - alone_i / alone_i.mean()
     half = float(stdtrit(n - 1, (1.0 + mass) / 2)) * float(influence_i.std(ddof=1)) / math.sqrt(n)
     return n_judges / effect, n_judges / effect * math.exp(-half), min(n_judges / effect * math.exp(half), n_judges**2)
-
-
-def judge_drift(before: Run | str | Path, after: Run | str | Path, question: str | None = None) -> pl.DataFrame:
-    """Compare the votes of every judge in two runs, on the items that both have.
-
-    Returns
-    -------
-    pl.DataFrame
-        One row per question and judge of both runs: n items, share of the `same` votes, and where answers are known by
-        how much more often votes are `right` after than before; each with its interval.
-    """
-    runs, rows = (as_run(before), as_run(after)), []
-    for part in questions_of(runs[1], question):
-        votes = [run.table("votes", where=pl.col("question") == part.name).select(
-            "item", "label", judge=pl.col("annotator").cast(pl.String)) for run in runs]  # fmt: skip
-        gold = runs[1].table("items", where=pl.col("question") == part.name).select("item", "gold")
-        common = votes[0].join(votes[1], on=["item", "judge"], suffix="_after").join(gold, on="item").sort("judge")
-        for (judge,), cast in common.group_by("judge", maintain_order=True):
-            agreement = known_mean(
-                (cast["label"] == cast["label_after"]).to_numpy().astype(float), mass=runs[1].interval
-            )
-            with_gold = cast.drop_nulls("gold")
-            right = [
-                (with_gold[name] == with_gold["gold"]).to_numpy().astype(float) for name in ("label_after", "label")
-            ]
-            mean, se = _mean(right[0] - right[1], np.ones(len(with_gold))) if len(with_gold) > 1 else (None, 0.0)
-            half = float(ndtri((1.0 + runs[1].interval) / 2)) * se
-            ends = (None, None) if mean is None else (mean - half, mean + half)
-            rows.append(
-                (
-                    part.name,
-                    judge,
-                    cast.height,
-                    agreement.value,
-                    agreement.low,
-                    agreement.high,
-                    with_gold.height,
-                    mean,
-                    *ends,
-                )
-            )
-    return pl.DataFrame(rows, schema=DRIFT, orient="row")

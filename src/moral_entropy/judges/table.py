@@ -6,18 +6,14 @@ together, where there are none.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
-from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed, many
 from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
 from moral_entropy.judges.findings import FAILS, as_note, constant, failing, most_vote_on_all, one_judge, one_label
@@ -34,13 +30,11 @@ from moral_entropy.judges.panel import (
 )  # fmt: skip
 from moral_entropy.judges.people import may_replace
 from moral_entropy.judges.roles import LLM, Role
-from moral_entropy.judges.values import Quantity, bounded, quantities, schema
-from moral_entropy.option_fields import did_you_mean
+from moral_entropy.judges.values import bounded, quantities, schema
 from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS, highest
-from moral_entropy.votes.source import open_source
-from moral_entropy.votes.table import UNKNOWN, Floats
+from moral_entropy.votes.table import UNKNOWN
 
 MOST_ITEMS_VOTED = 0.5
 """Share of the items that judges must vote on, in the median, for panels of them to be compared."""
@@ -52,13 +46,12 @@ _BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
     schema("text question judge role model prompt order", "int n_votes", "float missing", "int n_known",
            bounded("right", "right_all", "sensitivity", "specificity", "agrees"), "text favourite",
-           "float favourite_share", "text counted_with") | ADDED | schema("float cost", "text advice")
+           "float favourite_share", "text counted_with") | ADDED | schema("text advice")
 )  # fmt: skip
-REPEATS = schema("text question judge other kind", "int n", bounded("same", "bias"))
 EFFECTIVE = schema("text question", "int judges", "float effective low high")
 LABELS = schema("text question item label", "float p", "bool known")
 
-TABLES = ("panels", "effective", "repeats", "replace", "labels", "ranking", "positions")
+TABLES = ("panels", "effective", "replace", "labels", "ranking", "positions")
 """Tables of `Judges` besides that of the judges themselves."""
 
 
@@ -74,11 +67,9 @@ class Judges:
         expect, `nats` and `saved` what it adds to them, `advice` whether to keep it. Judges are ranked by `right_all`,
         without enough known answers by `agrees`.
     panels
-        The best panel for every price: `PANELS`.
+        The best panel of every size: `PANELS`.
     effective
         How many independent judges the panel is worth, where answers are known: `EFFECTIVE`.
-    repeats
-        Judges asked again, or with the answers swapped: `REPEATS`.
     replace
         Whether a language model may replace the people: `REPLACE`.
     labels
@@ -92,7 +83,6 @@ class Judges:
     frame: pl.DataFrame
     panels: pl.DataFrame
     effective: pl.DataFrame
-    repeats: pl.DataFrame
     replace: pl.DataFrame
     labels: pl.DataFrame
     ranking: pl.DataFrame
@@ -113,7 +103,7 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
     run
         The run, or its folder.
     options
-        Who they are, what they cost, and how the test of replacement is made.
+        Who they are, and how the test of replacement is made.
     """
     run, options = as_run(run), options or JudgeOptions()
     parts = []
@@ -127,14 +117,11 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
 def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judges:
     panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
     roles = reference.roles
-    cost_j = read_costs(panel.judges, options.costs)
     quantity = quantities(reference.question, options.value_of())[0]
     small = 1 < len(panel.judges) <= MOST_JUDGES
-    frame = _frame(panel, roles, added_by_each(panel) if small else None, cost_j, mass)
-    frame = frame if options.costs is not None else frame.with_columns(cost=pl.lit(None, pl.Float64()))
+    frame = _frame(panel, roles, added_by_each(panel) if small else None, mass)
     # A crowd whose members vote on few items each is no panel to choose from.
     complete = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
-    repeats = pl.DataFrame(list(_repeats(run, panel, roles, quantity, mass)), schema=REPEATS, orient="row")
     effective = effective_judges(panel, mass) if complete else None
     effective_row = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
     labels, label_note = _labels(reference)
@@ -144,42 +131,19 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
         ranking, positions, pair_notes = rank_pairs(run, reference.question, mass)
     return Judges(
         frame,
-        best_panels(panel, cost_j) if complete else PANELS.to_frame(),
+        best_panels(panel) if complete else PANELS.to_frame(),
         pl.DataFrame(effective_row, schema=EFFECTIVE, orient="row"),
-        repeats,
         may_replace(run, reference, quantity, options.epsilon),
         labels,
         ranking,
         positions,
-        (*reference.notes, *label_note, *pair_notes, *_notes(panel, roles, frame, repeats)),
+        (*reference.notes, *label_note, *pair_notes, *_notes(panel, roles, frame)),
     )
 
 
-def read_costs(judges: Sequence[str], costs: Any) -> Floats:
-    """Return what one vote of each judge costs; 1 where nothing is told."""
-    if costs is None:
-        return np.ones(len(judges))
-    source = open_source(costs)
-    for name in ("judge", "cost"):
-        if name not in source.columns:
-            msg = f"{source.name} has no column {name!r}. Found: {', '.join(source.columns)}. It needs judge and cost."
-            raise VotesError(msg)
-    cost_of = dict(zip(source.column("judge").cast(pl.String).to_list(),
-                       source.column("cost").cast(pl.Float64, strict=False).to_list(), strict=True))  # fmt: skip
-    missing = [name for name in judges if cost_of.get(name) is None or not 0 <= cost_of[name] < float("inf")]
-    if missing:
-        near = did_you_mean(missing[0], [name for name in cost_of if name not in judges])
-        msg = f"{source.name} has no cost of {len(missing):,} of {len(judges):,} judges. First: {missing[0]!r}.{near}"
-        raise VotesError(msg)
-    return np.array([cost_of[name] for name in judges], dtype=np.float64)
-
-
-def _frame(
-    panel: Panel, roles: Sequence[Role], added: pl.DataFrame | None, cost_j: Floats, mass: float
-) -> pl.DataFrame:
+def _frame(panel: Panel, roles: Sequence[Role], added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
     rows = [
-        _row(panel, j, role, mass) | ({} if added is None else added.row(j, named=True)) | {"cost": float(cost_j[j])}
-        for j, role in enumerate(roles)
+        _row(panel, j, role, mass) | ({} if added is None else added.row(j, named=True)) for j, role in enumerate(roles)
     ]
     order = "right_all" if panel.n_known >= ENOUGH else "agrees"
     rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(order) or -1.0, DECIMALS), rows[j]["judge"]))
@@ -277,51 +241,7 @@ def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
     ]
 
 
-def _repeats(
-    run: Run, panel: Panel, roles: Sequence[Role], quantity: Quantity, mass: float
-) -> Iterator[tuple[Any, ...]]:
-    """Yield judges who are one judge asked again, with the answers swapped, or who voted twice on items.
-
-    Of a judge whose answers were swapped, the bias is how much more the first answer gets when it is shown first: 0 for
-    a judge who does not mind, 1 for one who always takes what comes first.
-    """
-    question = panel.reference.question.name
-    for a, b, kind in _repeated(roles) if len(roles) <= MOST_JUDGES else ():
-        twice = (panel.vote_ji[a] != UNKNOWN) & (panel.vote_ji[b] != UNKNOWN)
-        first_i, second_i = panel.vote_ji[a][twice], panel.vote_ji[b][twice]
-        if not len(first_i):
-            continue
-        agreement = known_mean((first_i == second_i).astype(float), panel.weight_i[twice], mass=mass)
-        bias: tuple[float | None, ...] = (None, None, None)
-        if kind == "order" and len(first_i) > 1:
-            apart_i = quantity.value_k[first_i] - quantity.value_k[second_i]
-            mean, se = float(apart_i.mean()), float(apart_i.std(ddof=1)) / math.sqrt(len(apart_i))
-            half = float(stdtrit(len(apart_i) - 1, (1.0 + mass) / 2)) * se
-            bias = (mean, mean - half, mean + half)
-        names = panel.judges[a], panel.judges[b]
-        yield question, *names, kind, len(first_i), agreement.value, agreement.low, agreement.high, *bias
-    votes = run.table("votes", where=pl.col("question") == question).drop_nulls("annotator")
-    again = votes.group_by("annotator", "item", maintain_order=True).agg(
-        n=pl.len(), same=pl.col("label").first() == pl.col("label").last()
-    )
-    again = again.filter(pl.col("n") > 1).with_columns(pl.col("annotator").cast(pl.String)).sort("annotator")
-    for (judge,), rows in again.group_by("annotator", maintain_order=True):
-        agreement = known_mean(rows["same"].to_numpy().astype(float), mass=mass)
-        yield question, judge, judge, "again", rows.height, agreement.value, agreement.low, agreement.high, *[None] * 3
-
-
-def _repeated(roles: Sequence[Role]) -> Iterator[tuple[int, int, str]]:
-    models = [(j, role) for j, role in enumerate(roles) if role.role == LLM and role.model]
-    for (a, first), (b, second) in combinations(models, 2):
-        if (first.model, first.prompt) != (second.model, second.prompt):
-            continue
-        if first.order == second.order and (first.repeat or second.repeat):
-            yield a, b, "repeat"
-        elif first.swapped != second.swapped and first.repeat == second.repeat:
-            yield (b, a, "order") if first.swapped else (a, b, "order")
-
-
-def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, repeats: pl.DataFrame) -> Iterator[str]:
+def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[str]:
     """Yield what must be known of the judges of one question."""
     name, labels, n_judges = panel.reference.question.name, panel.reference.question.labels, len(panel.judges)
     if n_judges == 1:
@@ -338,24 +258,6 @@ def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, repeats: pl
     votes = ([(vote_i == k).sum() for k in range(len(labels))] for vote_i in panel.vote_ji)
     counts_jv = np.array(list(votes), dtype=np.float64).reshape(-1, len(labels))
     yield from map(as_note, constant(panel.judges, labels, counts_jv, question=name))
-    for row in repeats.filter((pl.col("bias_low") > 0) | (pl.col("bias_high") < 0)).iter_rows(named=True):
-        first = "first" if row["bias"] > 0 else "last"
-        yield (
-            f"{name}: {row['judge']} and {row['other']} favour what is shown {first}: by {abs(row['bias']):.0%} "
-            f"({row['bias_low']:z.2f} to {row['bias_high']:z.2f}). Ask in both orders, and count ties."
-        )
-    if by_name := repeats.filter(kind="again")["judge"].to_list():
-        yield (
-            f"{name}: {listed(by_name)} voted twice on some items, and each vote counts in full. An answer repeated is "
-            "no new evidence: audit with --on-repeat first."
-        )
-    group_of = dict(zip(panel.judges, panel.group_j.tolist(), strict=True))
-    pairs = repeats.filter(kind="repeat").select("judge", "other").rows()
-    if again := [(a, b) for a, b in pairs if group_of[a] != group_of[b]]:
-        yield (
-            f"{name}: {listed([f'{a} and {b}' for a, b in again])}: one judge asked again, counted as two. An answer "
-            f"repeated is no new evidence: audit with --merge '{again[0][0]}+{again[0][1]}'."
-        )
 
 
 def _missing(name: str, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[str]:

@@ -389,11 +389,9 @@ def judges_section(run: Run) -> dict[str, Any] | None:
     ]  # fmt: skip
     heads = ("question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others")
     tables.append(table(heads, rows, 4, "Judges, best first"))
-    panels = judges.panels.select("question", "judges", pl.format("{}", "cost"), pl.col("wrong_unseen")).rows()
+    panels = judges.panels.select("question", "judges", pl.format("{}", "size"), pl.col("wrong_unseen")).rows()
     cells = [[*words, percent(wrong)] for *words, wrong in panels]
-    tables.append(
-        table(("question", "judges", "cost per item", "wrong on other items"), cells, 2, "Best panel for its price")
-    )
+    tables.append(table(("question", "judges", "size", "wrong on other items"), cells, 2, "Best panel of each size"))
     notes = [*judges.replace["text"], *(scores.notes if scores is not None else ()), *judges.notes]
     return {"tables": [each for each in tables if each["rows"]], "notes": list(dict.fromkeys(notes))}
 

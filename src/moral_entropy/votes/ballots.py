@@ -38,7 +38,7 @@ from moral_entropy.votes.labels import (
     same_labels,
     sort_labels,
 )
-from moral_entropy.votes.layouts import QuestionVotes, Rows
+from moral_entropy.votes.layouts import ON_REPEAT, QuestionVotes, Rows
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, refuse, shown
 
@@ -211,12 +211,10 @@ def _repeats(
         f"{ballot.labels[int(label)]!r} (row {rows.line(int(row)):,})"
         for label, row in zip(votes.label_v[at_v], votes.rows(at_v), strict=True)
     ]
-    return (
-        f"{int(again_v.sum()):,} of {ballot.n_votes:,} votes on {ballot.question!r} contradict another vote of the "
-        f"same annotator on the same item. First: item {rows.items[int(ballot.item_i[item])]!r}, annotator "
-        f"{annotators[int(ballot.annotator_a[annotator])]!r} voted {' and '.join(pair)}. "
-        'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
-    )
+    name, person = rows.items[int(ballot.item_i[item])], annotators[int(ballot.annotator_a[annotator])]
+    problem = f"{int(again_v.sum()):,} of {ballot.n_votes:,} votes on {ballot.question!r} contradict another vote"
+    problem = f"{problem} of the same annotator on the same item. First: item {name!r}, annotator {person!r}"
+    return f"{problem} voted {' and '.join(pair)}. {ON_REPEAT}"
 
 
 def _one_vote_each(votes: QuestionVotes, *, last: bool, by_label: bool = False) -> QuestionVotes:
@@ -240,10 +238,7 @@ def refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog,
     reason = f"there is no vote on {question!r}"
     if present:
         reason = f"every one of the {len(votes.item_v):,} votes on {question!r} is {present[0]!r}"
-    refuse(
-        f"{reason}: nothing to tell apart. Check that the right column is read (CLI: --label), name all labels with "
-        f'classes (CLI: --classes), or leave the question out with "{question}" = "" in a label map (CLI: --labels).'
-    )
+    refuse(f"{reason}: nothing to tell apart. Read another column (--label), or name all labels (--classes).")
 
 
 def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingLog) -> None:
@@ -302,10 +297,8 @@ def read_item_labels(
         labels = sort_labels(label for cell in item_labels.cells.labels_c for label in cell or ())
         unknown = [label for label in labels if match_label(label, names) is None]
         if strange := [label for label in unknown if not means_nothing(label, options)]:
-            refuse(
-                f"{len(strange)} {role} labels of {item_labels.where} occur in no vote. First: {strange[0]!r}. "
-                f"Votes name: {shown(questions)}. Merge or leave it out with labels (CLI: --labels)."
-            )
+            problem = f"{len(strange)} {role} labels of {item_labels.where} occur in no vote. First: {strange[0]!r}"
+            refuse(f"{problem}. Votes name: {shown(questions)}. Merge it, or leave it out (--labels).")
     return item_labels
 
 
@@ -330,17 +323,13 @@ def _read_gold_file(
     item_r = recode(ids.code_r, _positions(rows.items, ids.values))
     strange = len(ids.values) - len(np.unique(item_r[item_r >= 0]))
     if strange == len(ids.values):
-        refuse(
-            f"none of the {strange:,} items of {gold.name} has a vote. First: {ids.values[0] if strange else None!r}; "
-            f"the votes begin with item {rows.items[0]!r}. Check that both name items alike."
-        )
+        first = f"First: {ids.values[0] if strange else None!r}; the first item voted on: {rows.items[0]!r}"
+        refuse(f"none of the {strange:,} items of {gold.name} has a vote. {first}. Name items alike.")
     if strange:
         log.note(f"{strange:,} items of {gold.name} have no vote and are ignored.")
     if question is None and len(questions) > 1 and not rows.separator:
-        refuse(
-            f"{gold.name} does not say which of the {len(questions)} questions a gold label answers "
-            f"({shown(questions)}). Add a column called question."
-        )
+        problem = f"{gold.name} does not say which of the {len(questions)} questions a label answers"
+        refuse(f"{problem} ({shown(questions)}). Add a column called question.")
     gold_rows = Rows(rows.items, item_r)
     if question is None:
         return ItemLabels("gold", gold.name, gold_rows, _read_labels(gold.column(label), rows, options))
@@ -399,22 +388,17 @@ def labels_of_ballot(part: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArr
     differ = np.flatnonzero((high_i >= 0) & (low_i != high_i))
     if len(differ):
         first = int(differ[0])
-        refuse(
-            f"{len(differ):,} items have more than one {part.role} label on {ballot.question!r} in {part.where}. "
-            f"First: item {rows.items[int(ballot.item_i[first])]!r} is {ballot.labels[low_i[first]]!r} and "
-            f"{ballot.labels[high_i[first]]!r}. Give each item one."
-        )
+        item, low, high = rows.items[int(ballot.item_i[first])], *(ballot.labels[k[first]] for k in (low_i, high_i))
+        problem = f"{len(differ):,} items have more than one {part.role} label on {ballot.question!r} in {part.where}"
+        refuse(f"{problem}. First: item {item!r} is {low!r} and {high!r}. Give each item one.")
     return high_i.astype(np.int16)
 
 
 def _place(name: str, part: ItemLabels, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
     at = match_label(name, ballot.labels)
     if at is None:
-        refuse(
-            f"{n_items:,} items have the {part.role} label {name!r} on {ballot.question!r} ({part.where}), which "
-            f"no vote has. Votes say: {shown(ballot.labels)}. Rename it with labels={{{name!r}: …}} "
-            f'(CLI: --labels map.toml), or do without: {part.role}="".'
-        )
+        problem = f"{n_items:,} items have the {part.role} label {name!r} on {ballot.question!r} ({part.where})"
+        refuse(f'{problem}. Votes say: {shown(ballot.labels)}. Rename it (--labels), or do without: {part.role}="".')
     if ballot.labels[at] != name:
         log.note(f"{part.role} label {name!r} is taken for {ballot.labels[at]!r}.")
     return at
@@ -479,10 +463,8 @@ def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Code
         annotators = code_ids(source.column(column), textual=source.textual)
         low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
         subject = "annotators" if (low_a[high_a >= 0] == high_a[high_a >= 0]).all() else subject
-    return (
-        f"column {name!r} describes {subject}, not items: {len(varies_i):,} items have several values of it, the first "
-        f"({rows.items[first]!r}) {values[low_i[first]]!r} and {values[high_i[first]]!r}."
-    )
+    problem = f"column {name!r} describes {subject}, not items: {len(varies_i):,} items have several values of it"
+    return f"{problem}, the first ({rows.items[first]!r}) {values[low_i[first]]!r} and {values[high_i[first]]!r}."
 
 
 def _first_of_item(coded: Coded, rows: Rows, subject: str, log: ReadingLog) -> NDArray[np.int32]:

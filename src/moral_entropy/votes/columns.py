@@ -214,9 +214,7 @@ def named_column(column: str, names: Sequence[str], source: str, role: str) -> s
     if column in names:
         return column
     if role == "gold" and Path(column).is_file():
-        refuse(
-            f"--gold names a column of {source}, and {column!r} is a file. Write --gold-file {column} (gold_file=…)."
-        )
+        refuse(f"--gold names a column of {source}, and {column!r} is a file. Write --gold-file {column}.")
     close = difflib.get_close_matches(column.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
     near = [name for name in names if close and name.casefold() == close[0]]
     hint = f"Did you mean {near[0]!r}? " if near else ""
@@ -244,10 +242,8 @@ def plain_name(name: str) -> str:
 
 def missing_column(role: str, names: Sequence[str], source: str, *, also: str = "") -> VotesError:
     """Return the error for a role that no column plays."""
-    msg = (
-        f"{source} has no column that looks like the {role}. Found: {shown(names)}. "
-        f"{naming(role, 'COLUMN')}{also} If its first line is a vote already, add a header."
-    )
+    problem = f"{source} has no column that looks like the {role}. Found: {shown(names)}"
+    msg = f"{problem}. {naming(role, 'COLUMN')}{also} If its first line is a vote already, add a header."
     return VotesError(msg)
 
 
@@ -354,9 +350,8 @@ def fill_down(source: Source, roles: ColumnRoles) -> Source:
     if (blank & source.column(annotator).is_null()).any():
         return source
     names = {name for role in ("item", "text", "domain") if (name := roles.get(role))}
-    source.log.note(
-        f"{blank.sum():,} rows without an item belong to the item above (merged cells): {shown(sorted(names))}."
-    )
+    listed = shown(sorted(names))
+    source.log.note(f"{blank.sum():,} rows without an item belong to the item above (merged cells): {listed}.")
     return replace(
         source, fetch=lambda name: source.fetch(name).forward_fill() if name in names else source.fetch(name)
     )
@@ -416,9 +411,8 @@ def _further_answers(source: Source, roles: ColumnRoles, options: ReadOptions) -
 def _questions(
     source: Source, roles: ColumnRoles, options: ReadOptions, names: Sequence[str]
 ) -> tuple[ColumnRoles, ReadOptions]:
-    source.log.note(
-        f"{len(names)} columns of answers, each a question: {shown(names)} (--label {_as_flag(names[:1])} reads one)."
-    )
+    way = f"--label {_as_flag(names[:1])} reads one"
+    source.log.note(f"{len(names)} columns of answers, each a question: {shown(names)} ({way}).")
     return roles.without("label"), replace(options, questions=tuple(names))
 
 
@@ -668,11 +662,7 @@ def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> Non
         if required[role] and roles.get(role) is None:
             raise missing_column(role, source.columns, source.name, also=_OTHER_WAYS if role == "annotator" else "")
     if options.count and not options.anonymous:
-        refuse(
-            "a long table has one vote per row. count= is for the wide layout, or goes with anonymous=True "
-            "(--anonymous).",
-            UsageError,
-        )
+        refuse("a long table has one vote per row: count= is for the wide layout, or --anonymous.", UsageError)
 
 
 _OTHER_WAYS = (

@@ -348,10 +348,8 @@ def _refuse_rounded(distinct: pl.Series) -> None:
     exact = EXACT if distinct.dtype == pl.Float64 else EXACT_SHORT
     large = distinct.filter(distinct.is_finite() & (distinct.abs() >= exact))
     if len(large):
-        refuse(
-            f"{len(large):,} ids of column {distinct.name!r} are floats of {exact:,} or more, where different ids are "
-            f"rounded to the same number. First: {large[0]:.17g}. Write ids as whole numbers or as text."
-        )
+        problem = f"{len(large):,} ids of column {distinct.name!r} are floats of {exact:,} or more, which are rounded"
+        refuse(f"{problem}. First: {large[0]:.17g}. Write ids as whole numbers or as text.")
 
 
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
@@ -527,10 +525,7 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
         elif value is False or (isinstance(value, (str, int, float)) and value is not True):
             target[canonical_label(name) or ""] = None if value is False else canonical_label(value)
         else:
-            refuse(
-                f'{where} says {name} = {value!r}. Write {name} = "other label" to merge it, '
-                f'or {name} = "" to leave it out.'
-            )
+            refuse(f'{where} says {name} = {value!r}. Write {name} = "label" to merge it, {name} = "" to leave it out.')
     return target
 
 
@@ -627,10 +622,8 @@ def note_typing_errors(n_of: Mapping[str, int], log: ReadingLog) -> None:
         names = shown([f"{label!r} ({n_of[label]:,} votes) of {near!r}" for label, near in errors.items()])
         keys = {label: label if re.fullmatch(r"[A-Za-z0-9_-]+", label) else json.dumps(label) for label in errors}
         lines = "  and  ".join(f"{keys[label]} = {json.dumps(near)}" for label, near in errors.items())
-        log.note(
-            f"rare labels may be typing errors: {names}. To join them, write  {lines}  into a file labels.toml and add "
-            "--labels labels.toml."
-        )
+        way = f"write  {lines}  into a file labels.toml and add --labels labels.toml"
+        log.note(f"rare labels may be typing errors: {names}. To join them, {way}.")
 
 
 # --- Cells of an answer column ------------------------------------------------------------------------------------
@@ -709,10 +702,8 @@ def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") 
 
 
 def _note_lists(name: str, example: str, between: str, log: ReadingLog) -> None:
-    log.note(
-        f"cells of {name!r} such as {shown([example])!r} name several labels, {between} (guessed): each label is a "
-        'yes/no question (--multilabel "" reads combinations as labels).'
-    )
+    cells = f"cells of {name!r} such as {shown([example])!r} name several labels, {between} (guessed)"
+    log.note(f'{cells}: each label is a yes/no question (--multilabel "" reads combinations as labels).')
 
 
 def _recur(texts: Sequence[str], lists: Sequence[tuple[str, ...]], separator: str) -> bool:
@@ -786,11 +777,8 @@ def choose_classes(question: str, present: Sequence[str], n_k: Sequence[int], op
     outside = [(label, n) for label, n in zip(present, n_k, strict=True) if label not in listed]
     if outside:
         votes = sum(n for _, n in outside)
-        refuse(
-            f"classes lists {len(listed)} labels ({shown(listed)}), but {votes:,} votes on {question!r} say something "
-            f"else. First: {outside[0][0]!r}. Add it to classes (CLI: --classes), or leave it out with labels "
-            "(CLI: --labels)."
-        )
+        problem = f"classes is {shown(listed)}, but {votes:,} votes on {question!r} say something else"
+        refuse(f"{problem}. First: {outside[0][0]!r}. Add it (--classes), or leave it out (--labels).")
     if len(listed) < 2:
         refuse(f"classes lists {len(listed)} label. There must be two at least, or there is nothing to tell apart.")
     return tuple(listed)
@@ -838,28 +826,21 @@ def match_label(name: object, labels: Sequence[str]) -> int | None:
 def check_few(n_labels: int, column: str, n_rows: int) -> None:
     """Refuse a column with more than a thousand distinct values, which can hardly be labels."""
     if n_labels > MOST_LABELS:
-        refuse(
-            f"the label column {column!r} has {n_labels:,} different values in {n_rows:,} rows: it does not look "
-            'like labels. Name another with label="COLUMN" (CLI: --label COLUMN), or split cells such as '
-            'care,harm with multilabel="," (CLI: --multilabel ",").'
-        )
+        problem = f"the label column {column!r} has {n_labels:,} different values in {n_rows:,} rows: hardly labels"
+        refuse(f'{problem}. Name another (--label COLUMN), or split cells such as care,harm (--multilabel ",").')
 
 
 def _numbered(n_classes: int, present: Sequence[str], question: str) -> list[str]:
     """Return the labels when only their number is known."""
     if n_classes < len(present):
-        refuse(
-            f"classes is {n_classes}, but the votes on {question!r} have {len(present)} labels: {shown(present)}. "
-            f"Use classes={len(present)} (CLI: --classes {len(present)}), or merge some with labels (CLI: --labels)."
-        )
+        problem = f"classes is {n_classes}, but the votes on {question!r} have {len(present)} labels: {shown(present)}"
+        refuse(f"{problem}. Use --classes {len(present)}, or merge some (--labels).")
     for start in (0, 1):
         numbers = [str(k) for k in range(start, start + n_classes)]
         if n_classes == len(present) or set(present) <= set(numbers):
             return list(present) if n_classes == len(present) else numbers
-    refuse(
-        f"classes is {n_classes}, but the votes on {question!r} name only {len(present)}: {shown(present)}. "
-        "List all of them by name (CLI: --classes a,b,c)."
-    )
+    problem = f"classes is {n_classes}, but the votes on {question!r} name only {len(present)}: {shown(present)}"
+    refuse(f"{problem}. List all of them by name (CLI: --classes a,b,c).")
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:

@@ -55,6 +55,7 @@ QUESTION = "label"
 NO_VOTE = "."
 EXCLUDED = "an excluded annotator"
 PLUS = "+"
+ON_REPEAT = 'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
 
 
 class Rows(NamedTuple):
@@ -231,10 +232,8 @@ def _complete_rows(rows: Rows, log: ReadingLog, **codes: Ints) -> Ints | None:
 def _check_yes_no(cells: Cells, column: str) -> None:
     labels = [label for cell in cells.labels_c for label in cell or ()]
     if odd := [label for label in labels if label.casefold() not in YES + NO]:
-        refuse(
-            f"column {column!r} holds {odd[0]!r}, which is neither yes nor no. If it counts how many chose {column!r}, "
-            "say of how many: of=3, or of a column (CLI: --of)."
-        )
+        way = "If it is a count, say of how many: of=3, or of a column (CLI: --of)"
+        refuse(f"column {column!r} holds {odd[0]!r}, which is neither yes nor no. {way}.")
 
 
 def _answers(
@@ -421,11 +420,9 @@ def _check_respondents(cells: Sequence[pl.Series], people: pl.Series) -> None:
     again = distinct.filter(pl.col("person").is_duplicated()).sort("person", "row", maintain_order=True)
     if not again.is_empty():
         first, second = again.row(0, named=True), again.row(1, named=True)
-        refuse(
-            f"{again.get_column('person').n_unique():,} people have several rows with different answers. First: "
-            f"{first['person']!r} (rows {first['row']:,} and {second['row']:,}). "
-            'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
-        )
+        place = f"{first['person']!r} (rows {first['row']:,} and {second['row']:,})"
+        n = again.get_column("person").n_unique()
+        refuse(f"{n:,} people have several rows with different answers. First: {place}. {ON_REPEAT}")
 
 
 def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArray[np.int64]:
@@ -440,10 +437,8 @@ def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArra
     bad = ~(integral.fill_null(False) | (pl.Series([False]) if required else empty.fill_null(True)))
     if bad.any():
         first = int(bad.arg_max() or 0)
-        refuse(
-            f"{int(bad.sum()):,} cells of column {name!r} in {source.name} are not whole numbers of 0 or more. "
-            f"First: {column[first]!r} (row {first + 1:,}). Correct them, or name another column."
-        )
+        problem = f"{int(bad.sum()):,} cells of column {name!r} in {source.name} are not whole numbers of 0 or more"
+        refuse(f"{problem}. First: {column[first]!r} (row {first + 1:,}). Correct them, or name another column.")
     return number.fill_null(UNKNOWN).cast(pl.Int64).to_numpy()
 
 
@@ -478,10 +473,8 @@ def _how_many_voted(source: Source, options: ReadOptions) -> NDArray[np.int64]:
         return read_numbers(source, options.of, required=True)
     if str(options.of).isdigit() and int(str(options.of)) > 0:
         return np.full(source.rows, int(str(options.of)))
-    refuse(
-        f"of is {options.of!r}, which is neither a number of annotators nor a column. Found: {shown(source.columns)}. "
-        f"{naming('of', 'COLUMN')}"
-    )
+    problem = f"of is {options.of!r}, which is neither a number of annotators nor a column"
+    refuse(f"{problem}. Found: {shown(source.columns)}. {naming('of', 'COLUMN')}")
 
 
 def _one_row_per_item(source: Source, roles: ColumnRoles, options: ReadOptions) -> Ints:
@@ -498,11 +491,8 @@ def _one_row_per_item(source: Source, roles: ColumnRoles, options: ReadOptions) 
     if len(again) and options.on_repeat == "error":
         second = frame.filter(pl.struct("item", "question").is_duplicated()).head(2).get_column("row").to_list()
         item = items.values[int(items.code_r[second[0]])]
-        refuse(
-            f"{len(again):,} of {frame.height:,} rows count an item again. First: item {item!r} "
-            f"(rows {second[0] + 1:,} and {second[1] + 1:,}). "
-            'Choose on_repeat="first", "last" or, to add them up, "count" (CLI: --on-repeat).'
-        )
+        place = f"item {item!r} (rows {second[0] + 1:,} and {second[1] + 1:,})"
+        refuse(f"{len(again):,} of {frame.height:,} rows count an item again. First: {place}. {ON_REPEAT}")
     source.log.drop("repeated row", len(again))
     return np.delete(np.arange(source.rows), again.to_numpy())
 
@@ -533,11 +523,9 @@ def find_annotators(names: Sequence[str], annotators: pl.Series, option: str) ->
     unknown = [name for name in dict.fromkeys(plain) if name not in place]
     if unknown:
         n = len(unknown)
-        refuse(
-            f"{option}: {n} of {len(set(plain))} names {'is no annotator' if n == 1 else 'are no annotators'}: "
-            f"{shown([repr(name) for name in unknown])}.{did_you_mean(unknown[0], place)} "
-            f"Annotators: {shown(list(place))}."
-        )
+        problem = f"{option}: {n} of {len(set(plain))} names {'is no annotator' if n == 1 else 'are no annotators'}"
+        names_of = f"{shown([repr(name) for name in unknown])}.{did_you_mean(unknown[0], place)}"
+        refuse(f"{problem}: {names_of} Annotators: {shown(list(place))}.")
     return np.array([place[name] for name in plain], dtype=np.int64)
 
 
@@ -594,10 +582,7 @@ def merged_annotators(groups: Sequence[str], annotators: pl.Series) -> Ints:
     for group in groups:
         names = split_names(group, all_names)
         if len(set(names)) < 2:
-            refuse(
-                f"merge has {group!r}, which names one annotator. Write those who count as one with a plus: A+B "
-                "(CLI: --merge A+B)."
-            )
+            refuse(f"merge has {group!r}, which names one annotator. Write those who count as one as A+B.")
         members = find_annotators(names, annotators, "merge")
         group_a[np.isin(group_a, group_a[members])] = group_a[members].min()
     return np.unique(group_a, return_inverse=True)[1].astype(np.int64)

@@ -119,9 +119,7 @@ def dataset_paths(source: Path) -> list[Path]:
     """Return the Parquet files of a dataset, or say which is none."""
     paths = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
     if not paths:
-        refuse(
-            f"{source} holds no file that ends in .parquet. Write the votes as Parquet, those on an item in one file."
-        )
+        refuse(f"{source} holds no .parquet file. Write the votes as Parquet, those on an item in one file.")
     for path in paths:
         if not head_of(path).startswith(MAGIC_PARQUET):
             refuse(f"{path.name} is not a Parquet file. A cluster reads nothing else: write the votes as Parquet.")
@@ -196,10 +194,8 @@ def _check_items(
         pair = part_h[order[again[0] : again[0] + 2]]
         [name] = run(_item_of_hash, [parts[pair[0]]], roles, options, hashes[order[again[0]]])
         files = " and ".join(dict.fromkeys(Path(parts[n].path).name for n in pair))
-        refuse(
-            f"{len(again):,} items have votes in two partitions of the dataset. First: item {name!r} ({files}). Write "
-            "all votes on an item into one file, sorted by item."
-        )
+        problem = f"{len(again):,} items have votes in two partitions of the dataset. First: item {name!r} ({files})"
+        refuse(f"{problem}. Write all votes on an item into one file, sorted by item.")
 
 
 def _questions(

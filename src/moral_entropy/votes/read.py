@@ -230,11 +230,7 @@ def _join(parts: Sequence[Source], table: Source, options: ReadOptions) -> Sourc
         frame = pl.DataFrame([_as_cells(part.column(name)) for name in part.columns])
         frames.append(frame.with_columns(pl.lit(part.name).alias("annotator")) if people else frame)
     listed = shown([part.name for part in parts])
-    log.note(
-        f"{len(parts)} {kind}, each an annotator: {listed}."
-        if people
-        else f"{len(parts)} {kind} read as one: {listed}."
-    )
+    log.note(f"{len(parts)} {kind}{', each an annotator' if people else ' read as one'}: {listed}.")
     frame = pl.concat(frames, how="diagonal_relaxed")
     return from_polars(frame, table.name, textual=True, sha256=table.sha256, log=log)
 
@@ -250,11 +246,8 @@ def _alike_columns(parts: Sequence[Source]) -> list[Source]:
     lone = [[name for name in part.columns if plain_name(name) not in shared] for part in parts]
     if not shared or (len(shared) < 2 and any(len(names) != 1 for names in lone)):
         odd = max(parts[1:], key=lambda part: len({plain_name(name) for name in part.columns} ^ set(spelling)))
-        refuse(
-            f"{parts[0].name} has the columns {shown(parts[0].columns)}, {odd.name} has {shown(odd.columns)}: files "
-            "that are read together have the same columns. Audit them one by one, or rename the columns.",
-            UsageError,
-        )
+        columns = f"{parts[0].name} has the columns {shown(parts[0].columns)}, {odd.name} has {shown(odd.columns)}"
+        refuse(f"{columns}: files that are read together have the same columns. Rename them.", UsageError)
     if all(len(names) == 1 for names in lone) and "label" not in shared:
         return [_renamed(part, {names[0]: "label"}, spelling) for part, names in zip(parts, lone, strict=True)]
     return [_renamed(part, {}, spelling) for part in parts]

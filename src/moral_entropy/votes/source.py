@@ -81,9 +81,7 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, encoding: str | None = None
         return _decoded_as(data, encoding, name)
     data = data.removeprefix(UTF8_BOM)
     if b"\0" in data:
-        refuse(
-            f"{name} holds {data.count(0):,} zero bytes, the first at {data.index(0):,}: no text. Was it copied whole?"
-        )
+        refuse(f"{name} holds {data.count(0):,} zero bytes, the first at {data.index(0):,}. Was it copied whole?")
     if (at := first_not_utf8(data)) is None:
         return data
     line = data.count(b"\n", 0, at) + 1
@@ -92,10 +90,8 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, encoding: str | None = None
     except UnicodeDecodeError:
         text = ""
     if not text:
-        refuse(
-            f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Save it as "
-            'UTF-8, or name its encoding with encoding="cp1250" or the like (CLI: --encoding cp1250).'
-        )
+        problem = f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}"
+        refuse(f"{problem}. Save it as UTF-8, or name its encoding (--encoding cp1250).")
     where = f"byte 0x{data[at]:02x} in line {line:,}"
     log.note(f"the file is not UTF-8 ({where}) and is read as Windows-1252 (--encoding names another).")
     return text.encode()
@@ -158,10 +154,7 @@ def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
     except LookupError:
-        refuse(
-            f"encoding is {encoding!r}, which Python does not know. Common ones: utf-8, utf-16, cp1252, latin-1.",
-            UsageError,
-        )
+        refuse(f"encoding is {encoding!r}, which Python does not know. Common: utf-8, utf-16, cp1252.", UsageError)
     except (UnicodeError, AssertionError):
         refuse(f"{name} is not {encoding.upper()} throughout. Save it as UTF-8, or name another encoding (--encoding).")
 
@@ -265,10 +258,8 @@ def _header_row(rows: Sequence[Sequence[str]]) -> int:
 def _check_header(names: Sequence[str], source: str) -> None:
     """Refuse a first line of numbers alone, which is a vote and no header."""
     if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in names):
-        refuse(
-            f"{source} seems to have no header: its first line is {shown(names)}. "
-            "Add a first line with the names of the columns, such as item,annotator,label."
-        )
+        problem = f"{source} seems to have no header: its first line is {shown(names)}"
+        refuse(f"{problem}. Add a first line with names of columns, such as item,annotator,label.")
 
 
 def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.DataFrame:
@@ -287,10 +278,8 @@ def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.Da
         frame.columns = plain
     twice = sorted({name.split(DUPLICATED)[0] for name in frame.columns if DUPLICATED in name})
     if twice:
-        log.note(
-            f"the header has {', '.join(map(repr, twice))} more than once; the later ones are called "
-            f"{twice[0] + DUPLICATED + '0'!r} and so on."
-        )
+        names, later = ", ".join(map(repr, twice)), f"{twice[0] + DUPLICATED + '0'!r} and so on"
+        log.note(f"the header has {names} more than once; the later ones are called {later}.")
     return frame
 
 
@@ -410,10 +399,8 @@ def _ragged(data: bytes, names: Sequence[str], delimiter: str, start: int, name:
     try:
         for row in rows:
             if len(row) > width:
-                return (
-                    f"line {before + rows.line_num:,} of {name} has {len(row)} cells, the header has {width}. "
-                    f"Put texts that contain {delimiter!r} in double quotes."
-                )
+                problem = f"line {before + rows.line_num:,} of {name} has {len(row)} cells, the header has {width}"
+                return f"{problem}. Put texts that contain {delimiter!r} in double quotes."
     except csv.Error:
         pass
     return ""
@@ -430,10 +417,8 @@ def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -
         for _ in reader:
             pass
     except csv.Error:
-        refuse(
-            f"line {reader.line_num:,} of {name} below the header has a double quote that swallows the rows after it: "
-            "a quote is open where none belongs. Close it, or write it twice."
-        )
+        place = f"line {reader.line_num:,} of {name} below the header"
+        refuse(f"{place} has a double quote that swallows the rows after it. Close it, or write it twice.")
 
 
 def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
@@ -560,10 +545,8 @@ def _check_sheets(data: bytes, name: str) -> None:
             last = next(f"{a.decode()}{b.decode()}" for a, b in cells if int(b) == height or _column_number(a) == width)
             refuse(f"{name} has a lone cell far outside its table, {last}. Delete it, or save the sheet as CSV.")
         if long := LONG_NUMBER.findall(sheet):
-            refuse(
-                f"{len(long):,} cells of {name} are numbers of 16 digits or more, of which Excel keeps 15. First: "
-                f"{long[0].decode()}. Format the column as text, enter the ids anew, or save the votes as CSV."
-            )
+            problem = f"{len(long):,} cells of {name} are numbers of 16 digits or more, of which Excel keeps 15"
+            refuse(f"{problem}. First: {long[0].decode()}. Format the column as text and enter the ids anew.")
 
 
 def _column_number(letters: bytes) -> int:
@@ -597,10 +580,8 @@ def _which_sheet(filled: dict[str, pl.DataFrame], name: str, *, choosable: bool)
     sheets = ", ".join(f"{sheet!r} ({cells.height:,} rows)" for sheet, cells in filled.items())
     if not choosable:
         return f"{name} has {len(filled)} sheets with data: {sheets}. Save the one that is meant as a file of its own."
-    return (
-        f"which sheet of {name} holds the votes? {len(filled)} have data: {sheets}. "
-        f"Name it with sheet={next(iter(filled))!r} (CLI: --sheet {next(iter(filled))!r})."
-    )
+    question = f"which sheet of {name} holds the votes? {len(filled)} have data: {sheets}"
+    return f"{question}. Name it with sheet={next(iter(filled))!r} (CLI: --sheet {next(iter(filled))!r})."
 
 
 # --- The table and where it comes from ------------------------------------------------------------------------------
@@ -688,10 +669,7 @@ def open_source(source: Any, options: ReadOptions | None = None) -> Source:
     opened = open_files(source, options) if paths or isinstance(source, (str, Path)) else _open_frame(source)
     if len(opened.columns) < 2:
         columns = f"only one column, {shown(opened.columns)!r}" if opened.columns else "no columns"
-        refuse(
-            f"{opened.name} has {columns}. Votes need an item, an annotator and a label each, in columns of their own, "
-            "separated by a comma, semicolon, tab or |."
-        )
+        refuse(f"{opened.name} has {columns}. Votes need an item, an annotator and a label, in columns of their own.")
     if not opened.rows:
         refuse(f"{opened.name} has a header ({shown(opened.columns)}) but no rows.")
     return opened
@@ -985,11 +963,9 @@ def json_value(data: bytes, name: str, line: int = 0) -> Any:
     try:
         return parse_json(data)
     except json.JSONDecodeError as error:
-        refuse(
-            f"line {line:,} of {name} is no JSON: {error.msg}. JSON Lines have one record per line."
-            if line
-            else f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?"
-        )
+        if line:
+            refuse(f"line {line:,} of {name} is no JSON: {error.msg}. JSON Lines have one record per line.")
+        refuse(f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?")
     except RecursionError:
         refuse(f"{name} is JSON nested too deeply to be read. Check what wrote it.")
     except ValueError:

@@ -373,9 +373,8 @@ class Votes:
     def __repr__(self) -> str:
         """Say in one line what there is."""
         names = ", ".join(self.questions)
-        return (
-            f"Votes({self.n_votes:,} votes by {len(self.annotators):,} annotators on {self.n_items:,} items; {names})"
-        )
+        votes = f"{self.n_votes:,} votes by {len(self.annotators):,} annotators on {self.n_items:,} items"
+        return f"Votes({votes}; {names})"
 
     def ballot(self, question: str) -> Ballot:
         """Return the votes on one question."""

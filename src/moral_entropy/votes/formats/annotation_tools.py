@@ -152,10 +152,8 @@ def _responses(row: Record) -> Iterator[Response]:
         users, values, statuses = (listed(row.get(question + end)) for end in (USERS, RESPONSES, STATUS))
         statuses = statuses or [None] * len(users)
         if not len(users) == len(values) == len(statuses):
-            refuse(
-                f"a record on {question!r} has {len(values)} responses by {len(users)} users with {len(statuses)} "
-                "statuses. There must be one of each; export it anew."
-            )
+            n = f"{len(values)} responses by {len(users)} users with {len(statuses)} statuses"
+            refuse(f"a record on {question!r} has {n}. There must be one of each; export it anew.")
         yield from zip([question] * len(users), users, values, statuses, strict=True)
 
 
@@ -453,10 +451,8 @@ def _check_alike(files: Sequence[Path], name: str) -> None:
     schemas = [pl.scan_parquet(file, glob=False).collect_schema() for file in files]
     for file, schema in zip(files, schemas, strict=True):
         if schema != schemas[0]:
-            refuse(
-                f"the {len(files)} Parquet files in {name} are not parts of one table: {file.name} has other columns "
-                f"than {files[0].name}. Name the file that holds the votes."
-            )
+            problem = f"the {len(files)} Parquet files in {name} are not parts of one table"
+            refuse(f"{problem}: {file.name} has other columns than {files[0].name}. Name the file with the votes.")
 
 
 def _split_of(file: Path, root: Path) -> str:

@@ -77,10 +77,8 @@ def open_export(source: Any, options: ReadOptions) -> Source | None:
     ours = tuple(frame.collect_schema().names()[: len(ROLES)]) == ROLES
     unsaid = ours and NOBODY_NAMED not in log.notes and frame.get_column("annotator").is_null().all()
     if unsaid and not options.anonymous and not options.annotator:
-        refuse(
-            f"none of the {frame.height:,} votes of {path.name} says who voted. Export with annotators, or read "
-            "them as votes of one crowd: anonymous=True (CLI: --anonymous)."
-        )
+        problem = f"none of the {frame.height:,} votes of {path.name} says who voted"
+        refuse(f"{problem}. Export with annotators, or read them as anonymous=True (CLI: --anonymous).")
     files = FORMATS[name].data_files(path) if path.is_dir() else [path]
     textual = ours or peek(path).kind == "text"
     return from_polars(frame, path.name, textual=textual, sha256=digest_of(files), log=log)
@@ -103,10 +101,7 @@ def _is_one_path(source: Any, options: ReadOptions) -> bool:
     if isinstance(source, (str, Path)) and (options.format != "auto" or Path(source).exists()):
         return True
     if options.format != "auto":
-        refuse(
-            f'format="{options.format}" reads one file or folder, not {type(source).__name__}. Leave format out.',
-            UsageError,
-        )
+        refuse(f'format="{options.format}" reads one file or folder, not {type(source).__name__}.', UsageError)
     return False
 
 

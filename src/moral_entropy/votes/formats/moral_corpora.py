@@ -105,9 +105,7 @@ def read_emfd(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) 
     if domains is not None:
         frame = frame.join(domains, on="document", how="left", maintain_order="left")
         frame = frame.with_columns(pl.col("domain").fill_null(UNTAGGED))
-    log.note(
-        "a highlight is a yes on the coder's foundation and counts as a no on the other four, which nobody asked about."
-    )
+    log.note("a highlight is a yes on the coder's foundation and counts as a no on the other four, not asked about.")
     return to_votes(frame, "emfd", log)
 
 
@@ -188,11 +186,9 @@ def _answered(frame: pl.DataFrame, corpus: str, log: ReadingLog) -> pl.DataFrame
     culprits = frame.filter(pl.col("cell").is_in(list(unknown)))
     if culprits.height:
         first = culprits.row(0, named=True)
-        refuse(
-            f"{culprits.height:,} of {frame.height:,} annotations name a label that {corpus} does not have. First: "
-            f"{unknown[first['cell']]!r}, by {first['annotator']} on {(first['text'] or first['source'])[:40]!r}. "
-            f"Known: {', '.join(meanings)}. Correct the file, or leave these annotations out."
-        )
+        problem = f"{culprits.height:,} of {frame.height:,} annotations name a label that {corpus} does not have"
+        place = f"{unknown[first['cell']]!r}, by {first['annotator']} on {(first['text'] or first['source'])[:40]!r}"
+        refuse(f"{problem}. First: {place}. Known: {', '.join(meanings)}. Correct the file.")
     answers = pl.DataFrame(
         [
             (cell, no, *("1" if name in names else "0" for name in FOUNDATIONS))

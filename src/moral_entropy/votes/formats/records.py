@@ -299,10 +299,8 @@ def last_text(messages: Any, role: str | None = None) -> str | None:
 def paired(labels: list[Any], annotators: list[Any], item: Any, name: str, remedy: str) -> Iterator[tuple[Any, Any]]:
     """Return pairs of annotator and label that lie side by side, and refuse an item with more of either."""
     if len(labels) != len(annotators):
-        refuse(
-            f"item {item!r} of {name} has {len(labels)} annotations by {len(annotators)} annotators. "
-            f"There must be one of each; {remedy}."
-        )
+        n = f"{len(labels)} annotations by {len(annotators)} annotators"
+        refuse(f"item {item!r} of {name} has {n}. There must be one of each; {remedy}.")
     return zip(annotators, labels, strict=True)
 
 
