@@ -89,7 +89,6 @@ def audit(
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> audit(simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes, draws=50)
     Run(150 votes on 50 items; label; in memory)
-    Can I ship these labels? ...
     ...
     """
     if gold is not None:

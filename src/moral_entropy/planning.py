@@ -524,8 +524,8 @@ def votes_to_reach(curve: pl.DataFrame, figure: str, target: float) -> float | N
     Examples
     --------
     >>> curve = pl.DataFrame({"votes": [0.0, 100.0, 150.0], "uncertain": [0.4, 0.2, 0.1]})
-    >>> votes_to_reach(curve, "uncertain", 0.3), votes_to_reach(curve, "uncertain", 0.05)
-    (50.0, None)
+    >>> round(votes_to_reach(curve, "uncertain", 0.3)), votes_to_reach(curve, "uncertain", 0.05)
+    (50, None)
     """
     votes_r, share_r = curve["votes"].to_numpy(), np.minimum.accumulate(curve[figure].to_numpy())
     if share_r[-1] > target:
