@@ -9,6 +9,7 @@ votes per item; rates of rules are compared with gold on those of two labels.
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import sys
 import warnings
@@ -28,6 +29,7 @@ from moral_entropy.votes.table import ballot_from_codes
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / ".." / "shared" / "data"
 PAGE = ROOT / "docs" / "evidence" / "real-votes.md"
+BY_SET = "[The table](../data/real-votes.csv): set, smoothed share, published p, ratio."
 PANEL = "mfrc_llm_panel"
 """A set whose gold has several labels per item, in a file of its own."""
 
@@ -302,7 +304,7 @@ def main() -> None:
         twin_errors.append(rate_errors(votes))
     parts = [f"moral-entropy {moral_entropy.__version__}, {arguments.draws} draws, seed 0."]
     if sets:
-        parts += [f"### Over {len(sets)} sets", summary_table(sets), "### By set", set_table(sets)]
+        parts += [f"### Over {len(sets)} sets", summary_table(sets), "### By set", BY_SET]
         parts += [f"### The same sets cut, mean over {arguments.seeds} seeds", cut_table(cuts)]
     parts += ["### Twins, domains known, mean over foundations", set_table(twins)]
     rates = {"sets of two labels": _merged(errors)} if sets else {}
@@ -313,6 +315,9 @@ def main() -> None:
     if not arguments.dry:
         page = put(PAGE.read_text(encoding="utf-8"), "published p", "studies/gold.py", text)
         PAGE.write_text(page, encoding="utf-8")
+        rows = [line.strip("| ").split(" | ") for line in set_table(sets).splitlines() if "---" not in line]
+        with (ROOT / "docs" / "data" / "real-votes.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 if __name__ == "__main__":

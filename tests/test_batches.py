@@ -56,7 +56,7 @@ def worse():
 
 
 def test_the_sentence_names_the_worse_batch_and_who_changed(worse):
-    result = compare_batches(*worse)
+    result = me.compare(*worse)
     assert changed(result) <= DROPPED and changed(result)
     assert "is worse than" in result["sentence"] and "annotators who changed: a0" in result["sentence"]
     back = compare_batches(*reversed(worse))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -68,3 +69,10 @@ def test_rates_are_explained_on_every_screen_that_has_them():
         text = path.read_text(encoding="utf-8")
         if re.search(r"^rule .*\bfpr\b", text, flags=re.MULTILINE):
             assert "wrong yes" in text and "missed yes" in text and "share of yes labels that are wrong" in text, path
+
+
+def test_sentences_are_short_and_words_plain():
+    spec = importlib.util.spec_from_file_location("prose", ROOT / "tools" / "prose.py")
+    prose = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(prose)
+    assert list(prose.problems()) == []

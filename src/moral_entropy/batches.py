@@ -8,7 +8,7 @@ most three in a hundred have not (Benjamini and Hochberg 1995).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +52,23 @@ def compare_batches(run_a: Run | str | Path, run_b: Run | str | Path) -> dict[st
     ['annotators', 'figures', 'sentence']
     """
     a, b = as_run(run_a), as_run(run_b)
-    if not {question.name for question in a.questions} & {question.name for question in b.questions}:
-        msg = f"{a.where} and {b.where} share no question, so there is nothing to compare."
+    names_a, names_b = ([question.name for question in run.questions] for run in (a, b))
+    if not set(names_a) & set(names_b):
+        msg = (
+            f"the runs share no question: {a.where} has {counted(names_a)}, {b.where} has {counted(names_b)}. "
+            "A single question is called like its label column; name it alike in both inputs."
+        )
         raise RunFolderError(msg)
     keys = ["question", "figure"]
-    figures = _changes(batch_figures(a).join(batch_figures(b), on=keys, suffix="_b", maintain_order="left"))
+    figures = changes(batch_figures(a).join(batch_figures(b), on=keys, suffix="_b", maintain_order="left"))
     annotators = _annotators(a, b)
-    return {
-        "sentence": _sentence(a, b, figures, annotators),
-        "figures": figures,
-        "annotators": annotators,
-    }
+    sentence = _sentence(a, b, figures, annotators)
+    return {"sentence": sentence, "figures": figures, "annotators": annotators}
+
+
+def counted(questions: Sequence[str]) -> str:
+    """Count questions and name the first."""
+    return f"{len(questions)} question{'s' * (len(questions) != 1)} (first: {questions[0]!r})"
 
 
 def share_items(a: Run, b: Run) -> bool:
@@ -96,12 +102,18 @@ def _figures(run: Run) -> Iterator[tuple[Any, ...]]:
     yield from rates.select("question", pl.format("{}.{}", "rule", "metric"), "value", "low", "high", "n").iter_rows()
 
 
-def _changes(joined: pl.DataFrame) -> pl.DataFrame:
-    """Name the columns of either run, and add the change with its interval."""
+def changes(joined: pl.DataFrame) -> pl.DataFrame:
+    """Name the columns of either run, and add the change with its interval, put together as if they were independent.
+
+    An interval reaches from its figure to its ends, and not at all where the figure lies outside.
+    """
     frame = joined.rename({name: f"{name}_a" for name in ("value", "low", "high", "n")})
-    below = ((pl.col("value_b") - pl.col("low_b")) ** 2 + (pl.col("high_a") - pl.col("value_a")) ** 2).sqrt()
-    above = ((pl.col("high_b") - pl.col("value_b")) ** 2 + (pl.col("value_a") - pl.col("low_a")) ** 2).sqrt()
+    reach = {
+        end + run: (sign * (pl.col(f"{end}_{run}") - pl.col(f"value_{run}"))).clip(lower_bound=0.0) ** 2
+        for end, sign in (("low", -1), ("high", 1)) for run in "ab"
+    }  # fmt: skip
     change = pl.col("value_b") - pl.col("value_a")
+    below, above = (reach["lowb"] + reach["higha"]).sqrt(), (reach["highb"] + reach["lowa"]).sqrt()
     return frame.with_columns(change=change, low=change - below, high=change + above)
 
 
@@ -110,7 +122,7 @@ def _annotators(a: Run, b: Run) -> pl.DataFrame:
     shares = {fit["question"]: fit["prevalence"] for run in (a, b) for fit in run.manifest["questions"]}
     keys = ["question", "annotator"]
     joined = _accuracies(a, shares).join(_accuracies(b, shares), on=keys, suffix="_b", maintain_order="left")
-    frame = _changes(joined).filter(pl.min_horizontal("n_a", "n_b") >= LEAST_VOTES)
+    frame = changes(joined).filter(pl.min_horizontal("n_a", "n_b") >= LEAST_VOTES)
     # An interval of 90% reaches 1.645 standard errors to either side; without draws there is none.
     width = (frame["high"] - frame["low"]).cast(pl.Float64).fill_null(np.inf).to_numpy()
     error_m = width / (2 * float(ndtri(0.5 + a.interval / 2)))
@@ -128,11 +140,8 @@ def _accuracies(run: Run, shares: dict[str, dict[str, float]]) -> pl.DataFrame:
     value = (pl.col("probability") * pl.col("weight")).sum() / pl.col("weight").sum()
     half = (((pl.col("high") - pl.col("low")) / 2 * pl.col("weight")) ** 2).sum().sqrt() / pl.col("weight").sum()
     half = pl.when(pl.col("low").null_count() == 0).then(half)
-    rows = cells.group_by("question", "annotator", maintain_order=True).agg(
-        value=value, half=half, n=pl.col("n_votes").first()
-    )
-    bounds = {"low": pl.col("value") - pl.col("half"), "high": pl.col("value") + pl.col("half")}
-    return rows.select("question", "annotator", "value", **bounds, n=pl.col("n"))
+    people = cells.group_by("question", "annotator", maintain_order=True)
+    return people.agg(value=value, low=value - half, high=value + half, n=pl.col("n_votes").first())
 
 
 def flips(a: Run, b: Run) -> pl.DataFrame:
@@ -156,14 +165,11 @@ def _sentence(a: Run, b: Run, figures: pl.DataFrame, annotators: pl.DataFrame) -
         if row["low"] is not None and (row["low"] > 0 or row["high"] < 0):
             worse = WORSE_IF[row["figure"]] * (1 if row["change"] > 0 else -1)
             digits = ".0%" if row["figure"] == "uncertain" else ".2f"
-            text = (
-                f"{row['figure']} of {row['question']} went from {row['value_a']:{digits}} to {row['value_b']:{digits}}"
-            )
-            clear[worse].append(text)
+            ends = f"{row['value_a']:{digits}} to {row['value_b']:{digits}}"
+            clear[worse].append(f"{row['figure']} of {row['question']} went from {ends}")
     changed = annotators.filter("changed")
-    people = [
-        f"{row['annotator']} ({row['value_a']:.0%} to {row['value_b']:.0%})" for row in changed.iter_rows(named=True)
-    ]
+    rows = changed.select("annotator", "value_a", "value_b").iter_rows()
+    people = [f"{name} ({before:.0%} to {after:.0%})" for name, before, after in rows]
     if annotators.is_empty():
         why = "no annotator has enough votes in both"
     elif not people:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from moral_entropy.batches import changes, compare_batches, counted, share_items
 from moral_entropy.errors import RunFolderError
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.runs.run import Run, as_run
@@ -75,11 +76,12 @@ class Comparison:
     grades: pl.DataFrame
 
 
-def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison:
+def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison | dict[str, Any]:
     """Compare two runs.
 
     Items are matched by question and id. Changes of grades are between the audits of all items of either run, see
-    `grade_changes`.
+    `grade_changes`. Of runs that share no item, two batches, `compare` returns a dict: which is worse in a sentence,
+    and frames of figures and annotators.
 
     Parameters
     ----------
@@ -94,9 +96,11 @@ def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison:
     [0.0, 0.0, 0.0]
     """
     runs = as_run(run_a), as_run(run_b)
+    if not share_items(*runs):
+        return compare_batches(*runs)
     labels = _shared_labels(runs)
     a, b = (_read_items(run, labels) for run in runs)
-    frame = _join(runs, a, b)
+    frame = _join(a, b)
     counts = {name: [side.filter(question=name).height for side in (frame, a, b)] for name in labels}
     rows = [(name, shared, n_a - shared, n_b - shared) for name, (shared, n_a, n_b) in counts.items()]
     overlap = pl.DataFrame(rows, schema=["question", "shared", "only_a", "only_b"], orient="row")
@@ -119,12 +123,6 @@ def _shared_labels(runs: Runs) -> Labels:
     """Return the questions that both runs have, with the labels of the first; refuse those whose labels differ."""
     (a, b), (labels_a, labels_b) = runs, map(_labels_of, runs)
     shared = {question: labels for question, labels in labels_a.items() if question in labels_b}
-    if not shared:
-        msg = (
-            f"the runs share no question: {a.where} has {_count(labels_a)}, {b.where} has {_count(labels_b)}. "
-            "A single question is called like its label column; name it alike in both inputs."
-        )
-        raise RunFolderError(msg)
     # Of two labels the order says which is positive; of more it says nothing.
     alike = {
         question: labels_b[question] if len(names) == 2 else sorted(labels_b[question])
@@ -146,11 +144,6 @@ def _shared_labels(runs: Runs) -> Labels:
 
 def _labels_of(run: Run) -> Labels:
     return {entry.name: tuple(sorted(entry.labels, key=lambda name: name == entry.positive)) for entry in run.questions}
-
-
-def _count(questions: Sequence[str] | Labels) -> str:
-    """Count questions and name the first."""
-    return f"{len(questions)} question{'s' * (len(questions) != 1)} (first: {next(iter(questions))!r})"
 
 
 def _read_items(run: Run, labels: Labels) -> pl.DataFrame:
@@ -184,21 +177,11 @@ def _refuse(rows: pl.DataFrame, problem: str) -> None:
         raise RunFolderError(msg)
 
 
-def _join(runs: Runs, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
+def _join(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     """Return the shared items, the facts of the runs with `_a` and `_b`, and by how much each moved."""
     keys = ["question", KEY, "target", "two"]
     sides = [frame.select(*keys, pl.exclude(keys).name.suffix(suffix)) for frame, suffix in ((a, "_a"), (b, "_b"))]
     frame = sides[0].join(sides[1].drop("target", "two"), on=["question", KEY], maintain_order="left")
-    if frame.is_empty():
-        sizes = [
-            f"{run.where} has {side.height:,} (first: {side[KEY].first()!r})"
-            for run, side in zip(runs, (a, b), strict=True)
-        ]
-        msg = (
-            f"the runs share no item: {sizes[0]}, {sizes[1]}. Items are matched by question and id; name the column "
-            "of ids that both inputs share with --item."
-        )
-        raise RunFolderError(msg)
     if not any(frame[f"{BETWEEN}_{side}"].sum() for side in "ab"):
         frame = frame.drop(f"{BETWEEN}_a", f"{BETWEEN}_b")
     distance = (pl.col("p_k_b") - pl.col("p_k_a")).list.eval(pl.element().abs()).list.sum()
@@ -207,24 +190,21 @@ def _join(runs: Runs, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
 
 def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[str]:
     a, b = runs
-    questions, rules = (
-        [list(_labels_of(run)) for run in runs],
-        [run.rules["rule"].unique(maintain_order=True).to_list() for run in runs],
-    )
-    for run, against in ((0, 1), (1, 0)):
-        if alone := [question for question in questions[run] if question not in questions[against]]:
-            yield f"only {runs[run].where} has {_count(alone)}: not compared"
-        if not runs[run].manifest.get("converged", True):
-            yield f"{runs[run].where} did not converge: its figures may move"
+    for run, against in (runs, runs[::-1]):
+        if alone := [name for name in _labels_of(run) if name not in _labels_of(against)]:
+            yield f"only {run.where} has {counted(alone)}: not compared"
+        if not run.manifest.get("converged", True):
+            yield f"{run.where} did not converge: its figures may move"
     if empty := overlap.filter(shared=0)["question"].to_list():
-        yield f"no shared item in {_count(empty)}: not compared"
+        yield f"no shared item in {counted(empty)}: not compared"
     if elsewhere := frame.filter(pl.col("domain_a").ne_missing(pl.col("domain_b"))).height:
         yield f"{elsewhere:,} items are of another domain in {b.where}: sorted by that of {a.where}"
     if weighted := frame.filter(pl.col("count_a") != pl.col("count_b")).height:
         yield f"{weighted:,} items count more or less often in {b.where}: weighted as in {a.where}"
-    for run, against in ((0, 1), (1, 0)):
-        if alone := [rule for rule in rules[run] if rule not in rules[against]]:
-            yield f"only {runs[run].where} grades {len(alone)} rule{'s' * (len(alone) > 1)} (first: {alone[0]!r})"
+    for run, against in (runs, runs[::-1]):
+        rules = against.rules["rule"].unique().to_list()
+        if alone := [rule for rule in run.rules["rule"].unique(maintain_order=True) if rule not in rules]:
+            yield f"only {run.where} grades {len(alone)} rule{'s' * (len(alone) > 1)} (first: {alone[0]!r})"
     if overlap.filter(pl.col("shared") > 0).select(pl.sum_horizontal("only_a", "only_b").sum()).item():
         yield "grades are of all items of either run, not of the shared ones alone"
 
@@ -288,10 +268,8 @@ def _shift(metric: str, label: str, a: pl.Series, b: pl.Series, weight: pl.Serie
     """Average over items, each as often as it counts in run a; not a number where a value is missing."""
     a_i, b_i = (values.cast(pl.Float64).fill_null(np.nan).to_numpy() for values in (a, b))
     # The difference is taken item by item, so that equal runs differ by exactly 0.
-    means = {
-        name: float(np.average(value_i, weights=weight))
-        for name, value_i in (("a", a_i), ("b", b_i), ("change", b_i - a_i))
-    }
+    columns = {"a": a_i, "b": b_i, "change": b_i - a_i}
+    means = {name: float(np.average(value_i, weights=weight)) for name, value_i in columns.items()}
     return {"label": label, "metric": metric, **means}
 
 
@@ -302,13 +280,15 @@ def _agreement(rows: pl.DataFrame, *, pooled: bool) -> dict[str, float]:
     equal = np.average(labels_a == labels_b, weights=weight_i)
     if pooled:
         labels_a, labels_b = labels_a == positive, labels_b == positive
-    pairs = [
-        [np.average(labels == name, weights=weight_i) for labels in (labels_a, labels_b)] for name in labels_a.unique()
-    ]
-    chance = float(sum(share_a * share_b for share_a, share_b in pairs))
+    sides = (labels_a, labels_b)
+    chance = sum(
+        math.prod(np.average(labels == name, weights=weight_i) for labels in sides) for name in labels_a.unique()
+    )
     return {
         "agreement": float(equal),
-        "kappa": (equal - chance) / (1 - chance) if chance < 1 and (not pooled or rows["two"].all()) else math.nan,
+        "kappa": float((equal - chance) / (1 - chance))
+        if chance < 1 and (not pooled or rows["two"].all())
+        else math.nan,
         "moved": float(np.average(rows["moved"], weights=weight_i)),
     }
 
@@ -336,32 +316,12 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
     >>> grade_changes(a, b).select(pl.col("change", "low", "high").round(3)).row(0)
     (-0.1, -0.142, -0.05)
     """
-    figures = ("value", "low", "high", "n")
-    sides = [
-        audit.filter(pl.col("metric").is_in(METRICS)).rename({name: f"{name}{side}" for name in figures})
-        for audit, side in ((audit_a, "_a"), (audit_b, "_b"))
-    ]
-    joined = sides[0].join(sides[1], on=CELL, how="inner", maintain_order="left")
-    # Both audits are of votes of a kind, so one explanation is taken for both.
-    changes = [pl.col(f"{name}_b") - pl.col(f"{name}_a") for name in ("value",)]
-    one_audit = pl.all_horizontal(pl.col(f"{name}_a") == pl.col(f"{name}_b") for name in ("value", "low", "high", "n"))
-    reach = pl.when(~(one_audit & same_input))
-    below = (_reach("b", "low") ** 2 + _reach("a", "high") ** 2).sqrt()
-    above = (_reach("b", "high") ** 2 + _reach("a", "low") ** 2).sqrt()
-    return joined.with_columns(
-        change=changes[0],
-        low=pl.min_horizontal(changes) - reach.then(below).otherwise(0.0),
-        high=pl.max_horizontal(changes) + reach.then(above).otherwise(0.0),
-    ).select(GRADES)
-
-
-def _reach(side: str, end: str) -> pl.Expr:
-    """Return how far a figure's interval reaches from it and all explanations: 0 where the figure is outside of it."""
-    values = [pl.col(f"{name}_{side}") for name in ("value",)]
-    distance = pl.col(f"high_{side}") - pl.max_horizontal(values)
-    if end == "low":
-        distance = pl.min_horizontal(values) - pl.col(f"low_{side}")
-    return distance.clip(lower_bound=0.0)
+    a, b = (audit.filter(pl.col("metric").is_in(METRICS)) for audit in (audit_a, audit_b))
+    joined = changes(a.join(b, on=CELL, suffix="_b", maintain_order="left"))
+    equal = [pl.col(f"{name}_a") == pl.col(f"{name}_b") for name in ("value", "low", "high", "n")]
+    one_audit = (pl.all_horizontal(equal) & same_input).fill_null(value=True)
+    ends = [pl.when(one_audit).then("change").otherwise(name).alias(name) for name in ("low", "high")]
+    return joined.with_columns(ends).select(GRADES)
 
 
 def differing_settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -101,7 +101,6 @@ BAD = {
     "other labels": (of({1: 0.9}), TWO, of({1: 0.9}), {"q": ("0", "1")}, "1 of 1 shared.*'q' has 0, 1 and not no, yes"),
     "other positive": (of({1: 0.9}), TWO, of({1: 0.9}), {"q": ("yes", "no")}, "yes, no and not no, yes.*--positive"),
     "more labels": (of({1: 0.9}), TWO, of({1: 0.9}), {"q": ("no", "so", "yes")}, "--classes"),
-    "no shared item": (of({1: 0.9}), TWO, of({"x": 0.9}), TWO, "share no item: .*first: '1'.*first: 'x'.*--item"),
     "repeated item": (of({1: 0.9}) * 2, TWO, of({1: 0.9}), TWO, "2 rows of .*/a/items.parquet repeat.*q, '1'"),
 }
 

@@ -156,7 +156,7 @@ def test_an_export_that_fails_leaves_the_earlier_one(plain_run, tmp_path, monkey
     def fail(*_arguments, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("moral_entropy.report.export.dataset_card", fail)
+    monkeypatch.setattr("moral_entropy.report.card.dataset_card", fail)
     with pytest.raises(OSError, match="No space"):
         export_run(plain_run, tmp_path / "dataset", to="hf", force=True)
     assert [file.read_bytes() for file in files] == before

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from moral_entropy import __version__
 from moral_entropy.cli.flags import Json
+from moral_entropy.cli.screen import plain_table, print_json, print_parts
 from moral_entropy.errors import UsageError
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
@@ -48,39 +50,36 @@ def compare(run_a: RunA, run_b: RunB = None, by: By = None, json: Json = False, 
         if run_b is not None:
             msg = "--by compares the groups of one run: give one run folder."
             raise UsageError(msg)
-        return _compare_groups(run_a, by, json=json)
+        from moral_entropy.cli.show_groups import groups_record, print_groups
+        from moral_entropy.runs.run import read_run
+
+        return print_json("compare", groups_record(read_run(run_a), by)) if json else print_groups(read_run(run_a), by)
     if run_b is None:
         msg = "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one."
         raise UsageError(msg)
-    from moral_entropy.batches import compare_batches, share_items
-    from moral_entropy.cli.screen import print_json, print_parts
+    from moral_entropy.batches import flips
+    from moral_entropy.comparison import compare as compare_two
     from moral_entropy.runs.run import read_run
 
     runs = read_run(run_a), read_run(run_b)
-    if not share_items(*runs):
-        batches = compare_batches(*runs)
-        if json:
-            tables = {name: batches[name].to_dicts() for name in ("figures", "annotators")}
-            print_json("compare", {"a": run_a, "b": run_b, "sentence": batches["sentence"], **tables})
-        else:
-            print_parts(_batch_parts(batches))
-        return
-    from moral_entropy.batches import flips
-    from moral_entropy.comparison import compare as compare_two
-
-    comparison, flipped = compare_two(*runs), flips(*runs)
-    if json:
-        print_json("compare", _record(comparison, top) | {"flips": flipped.to_dicts()})
-    else:
-        print_parts([*_parts(comparison, top), *_flips(flipped)])
+    comparison = compare_two(*runs)
+    if isinstance(comparison, dict):
+        return (
+            print_json("compare", {"a": run_a, "b": run_b} | comparison)
+            if json
+            else print_parts(_batch_parts(comparison))
+        )
+    flipped = flips(*runs)
+    if not json:
+        return print_parts([*_parts(comparison, top), *_flips(flipped)])
+    settings = [{"name": name, "a": a, "b": b} for name, a, b in comparison.settings]
+    items = comparison.items.head(top)
+    record = {"version": __version__} | vars(comparison) | {"settings": settings, "items": items, "flips": flipped}
+    return print_json("compare", record)
 
 
 def _batch_parts(batches: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the answer, figures per question, and annotators."""
-    from textwrap import fill
-
-    from moral_entropy.cli.screen import plain_table
-
     yield fill(batches["sentence"], WIDTH)
     yield ""
     rows = [[row["question"], row["figure"], *_before_after(row)] for row in batches["figures"].iter_rows(named=True)]
@@ -102,57 +101,19 @@ def _before_after(row: dict[str, Any]) -> tuple[str, str, str]:
 
 def _flips(flipped: pl.DataFrame) -> Iterator[str | Table]:
     """Yield how often the same annotators voted otherwise on the same items, where they did."""
-    from moral_entropy.cli.screen import plain_table
-
     rows = [
-        [
-            row["annotator"],
-            row["question"],
-            f"{row['n']:,}",
-            "{} ({} to {})".format(*(percent(row[name]) for name in ("value", "low", "high"))),
-        ]
-        for row in flipped.sort("value", descending=True, maintain_order=True).to_dicts()
-        if row["flips"]
-    ]
+        [row["annotator"], row["question"], f"{row['n']:,}",
+         "{} ({} to {})".format(*(percent(row[name]) for name in ("value", "low", "high")))]
+        for row in flipped.sort("value", descending=True, maintain_order=True).to_dicts() if row["flips"]
+    ]  # fmt: skip
     if rows:
         yield "\nthe same annotator on the same item: votes that flipped, %"
         yield plain_table(("annotator", "question", "items", "flipped"), rows[:MOST_DOMAINS])
 
 
-def _compare_groups(path: str, column: str, *, json: bool) -> None:
-    """Print what one run knows of the groups of a column."""
-    from moral_entropy.cli.screen import print_json
-    from moral_entropy.cli.show_groups import groups_record, print_groups
-    from moral_entropy.runs.run import read_run
-
-    run = read_run(path)
-    if json:
-        print_json("compare", groups_record(run, column))
-    else:
-        print_groups(run, column)
-
-
-def _record(comparison: Comparison, top: int) -> dict[str, Any]:
-    """Return everything as JSON can hold it, of the items only those that moved most."""
-    from moral_entropy.markup import json_rows
-
-    tables = {name: getattr(comparison, name) for name in ("overlap", "items", "shifts", "agreement", "grades")}
-    tables["items"] = comparison.items.head(top)
-    return {
-        "version": __version__,
-        "a": comparison.a,
-        "b": comparison.b,
-        "settings": [{"name": name, "a": a, "b": b} for name, a, b in comparison.settings],
-        "notes": list(comparison.notes),
-        **{name: json_rows(frame.to_dicts()) for name, frame in tables.items()},
-    }
-
-
 def _parts(comparison: Comparison, top: int) -> Iterator[str | Table]:
     """Yield what differs, agreement, changes, and the items that moved most."""
     import polars as pl
-
-    from moral_entropy.cli.screen import plain_table
 
     yield from (f"{side}: {path}" for side, path in (("a", comparison.a), ("b", comparison.b)))
     yield from (f"  {name}: {_short(a)} in a, {_short(b)} in b" for name, a, b in comparison.settings)
@@ -161,7 +122,8 @@ def _parts(comparison: Comparison, top: int) -> Iterator[str | Table]:
     yield f"  items by question: {shared:,} in both, {only_a:,} only in a, {only_b:,} only in b\n"
     yield "agreement on the shared items"
     agreement = comparison.agreement.filter(domain=ALL).partition_by("question", maintain_order=True)
-    rows = [[figures["question"][0], *_agreement_cells(*figures["value"])] for figures in agreement]
+    values = [(figures["question"][0], *figures["value"]) for figures in agreement]
+    rows = [(name, percent(equal), number(kappa), number(move)) for name, equal, kappa, move in values]
     yield plain_table(("question", "labels equal, %", "kappa", "mean move"), rows)
     yield "\nmean p in %, entropy and its parts in nats: change from a to b, shared items"
     yield _shift_table(comparison.shifts.filter(domain=ALL), "question")
@@ -181,12 +143,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _agreement_cells(agreement: float, kappa: float | None, move: float) -> tuple[str, str, str]:
-    return percent(agreement), number(kappa), number(move)
-
-
 def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
-    from moral_entropy.cli.screen import plain_table
     from moral_entropy.model.entropy import shown_parts
     from moral_entropy.schemas import BETWEEN
 
@@ -212,8 +169,6 @@ def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[st
 
 
 def _grades(grades: pl.DataFrame) -> Iterator[str | Table]:
-    from moral_entropy.cli.screen import plain_table
-
     for reference, title in (("consensus", "the consensus"), ("gold", "gold labels")):
         pooled = grades.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
         if pooled.is_empty():
@@ -250,22 +205,19 @@ def _graded(row: dict[str, Any] | None) -> str:
 def _moved(items: pl.DataFrame, top: int) -> Iterator[str | Table]:
     import polars as pl
 
-    from moral_entropy.cli.screen import plain_table
-
     changed = int(items["label_changed"].sum())
     moved = items.filter(pl.col("moved") > 0)
     yield f"labels changed on {changed:,} of {items.height:,} question–item pairs; p moved on {moved.height:,}"
     if moved.is_empty() or not top:
         return
-    rows = []
-    for row in moved.head(top).to_dicts():
-        apart = "yes" if row["apart"] else "no" if row["apart"] is False else NOTHING
-        rows.append(
-            [row["question"], str(row["item"]), _chance(row, "a"), _chance(row, "b"), number(row["moved"]), apart]
-        )
+    words = {True: "yes", False: "no", None: NOTHING}
+    rows = [
+        (row["question"], str(row["item"]), *(_chance(row, side) for side in "ab"), number(row["moved"]),
+         words[row["apart"]])
+        for row in moved.head(top).to_dicts()
+    ]  # fmt: skip
     yield plain_table(("question", "item", "a: label, p", "b: label, p", "moved", "apart"), rows)
-    yield "moved: by how much the probabilities changed; apart: the intervals of p do not"
-    yield "meet"
+    yield "moved: by how much the probabilities changed; apart: the intervals of p do not\nmeet"
 
 
 def _chance(row: dict[str, Any], side: str) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
 from moral_entropy.cli.flags import Force, Json, Run, names, read_flag, refuse_existing
+from moral_entropy.cli.screen import plain_table, print_json, print_parts, printable
 from moral_entropy.errors import UsageError
 from moral_entropy.names import ALL
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
-
-    from moral_entropy.runs.run import Run as OpenRun
 
 Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a file of tasks instead.")]
@@ -37,12 +36,8 @@ Agreement = Annotated[
     float,
     Option("--agreement", metavar="X", help="With --for people: share of accepted labels that people agree with."),
 ]
-Annotators = Annotated[
-    str | None,
-    Option(
-        "--annotators", metavar="A,B,…", help="Who can be asked; all whose checked votes are not worse than others'."
-    ),
-]
+WHO = "Who can be asked; all whose checked votes are not worse than others'."
+Annotators = Annotated[str | None, Option("--annotators", metavar="A,B,…", help=WHO)]
 Within = Annotated[float, Option("--within", metavar="X", help="Half the width of the intervals.")]
 Price = Annotated[str, Option("--price", metavar="X,Y", help="Price of one vote, and of one check.")]
 
@@ -85,12 +80,13 @@ def next_items(
 
         show_people(opened, number, agreement, question=question, out=out, to=to, json=json)
         return
-    from moral_entropy.cli.screen import print_json, print_parts
     from moral_entropy.planning import forecast, next_votes, worse_than_the_team
+
+    bad = {} if voters else worse_than_the_team(opened)
 
     queue = next_votes(opened, number, question=question, annotators=voters)
     curve = forecast(opened, question=question, annotators=voters)
-    parts: list[str | Table] = [*_answer(curve, figure, share), *_not_asked(opened, voters)]
+    parts: list[str | Table] = [*_answer(curve, figure, share), *_not_asked(bad)]
     if out is not None:
         from moral_entropy.report.export import write_tasks
 
@@ -99,8 +95,7 @@ def next_items(
     else:
         parts += ["", *_queue(queue)]
     if json:
-        left_out = {} if voters else worse_than_the_team(opened)
-        print_json("next", {"items": queue.to_dicts(), "forecast": curve.to_dicts(), "not_asked": left_out})
+        print_json("next", {"items": queue, "forecast": curve, "not_asked": bad})
     else:
         print_parts(parts)
 
@@ -119,7 +114,6 @@ def _target(text: str | None) -> tuple[str, float | None]:
 
 def _answer(forecast: pl.DataFrame, figure: str, share: float | None) -> Iterator[str | Table]:
     """Say how many votes help, with a curve of what each round of them does."""
-    from moral_entropy.cli.screen import plain_table, printable
     from moral_entropy.planning import last_useful, votes_to_reach
 
     curve = forecast.filter(question=ALL)
@@ -154,18 +148,14 @@ def _answer(forecast: pl.DataFrame, figure: str, share: float | None) -> Iterato
         yield fill(f"To have {share:.1%} of the labels {figure}{reach}", WIDTH)
     single = forecast.filter(round=0).filter(forecast.filter(round=0)["question"] != ALL)
     if single.height > 1:
-        by_question = ", ".join(
-            f"{printable(row['question'], 20)} {row['uncertain']:.0%}" for row in single.iter_rows(named=True)
-        )
-        yield fill(f"Uncertain now, by question: {by_question}.", WIDTH)
+        shares = [f"{printable(name, 20)} {share:.0%}" for name, share in single.select("question", "uncertain").rows()]
+        yield fill(f"Uncertain now, by question: {', '.join(shares)}.", WIDTH)
 
 
-def _not_asked(run: OpenRun, voters: tuple[str, ...]) -> list[str]:
+def _not_asked(bad: dict[str, dict[str, Any]]) -> list[str]:
     """Name the annotators who are not asked, as checked labels have shown them to be worse than the others."""
     from moral_entropy.findings import listed
-    from moral_entropy.planning import worse_than_the_team
 
-    bad = {} if voters else worse_than_the_team(run)
     if not bad:
         return []
     everyone = next(iter(bad.values()))["all"]
@@ -179,8 +169,6 @@ def _not_asked(run: OpenRun, voters: tuple[str, ...]) -> list[str]:
 
 def _queue(queue: pl.DataFrame) -> Iterator[str | Table]:
     """Return the items as a table."""
-    from moral_entropy.cli.screen import plain_table, printable
-
     if queue.is_empty():
         yield "No item is open that further votes would put right."
         return
@@ -205,14 +193,13 @@ def plan(run: Run, within: Within = 0.03, price: Price = "1", json: Json = False
     if len(prices) not in (1, 2):
         msg = f"--price is {price!r}; write the price of a vote, or those of a vote and of a check: 0.10,0.50."
         raise UsageError(msg)
-    from moral_entropy.cli.screen import plain_table, print_json, print_parts
     from moral_entropy.planning import plan as plan_study
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
     sizes = plan_study(opened, within, price=prices[0], check_price=prices[-1])
     if json:
-        print_json("plan", {"plans": sizes.to_dicts()})
+        print_json("plan", {"plans": sizes})
         return
     best = sizes.row(0, named=True)
     rows = [

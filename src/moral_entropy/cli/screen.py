@@ -103,6 +103,8 @@ def _plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
+    if hasattr(value, "to_dicts"):
+        return _plain(value.to_dicts())
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not isfinite(value):

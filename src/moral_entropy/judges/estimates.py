@@ -194,23 +194,25 @@ def corrected_means(
     mean_lps = (share_psb * mean_lpsb).sum(axis=-1)
     value_ps = (trust_ls[:, None] * mean_lps).sum(axis=0)
     # What a Dirichlet posterior does not know, and which part of that comes from pseudo-answers.
-    smooth_lsbk = alpha_lpsbk[:, 0] + share_psb[0][..., None] * _ends(value_k)
-    spread_lsb = share_psb[0] ** 2 * _variance(smooth_lsbk, value_k) / (smooth_lsbk.sum(axis=-1) + 1.0)
+    # Half an answer of the least value and of the most, as in Jeffreys' interval: a rare label may still be there.
+    ends_k = np.bincount([value_k.argmin(), value_k.argmax()], minlength=len(value_k)) / 2.0
+    smooth_lsbk = alpha_lpsbk[:, 0] + share_psb[0][..., None] * ends_k
+    label_lsbk = smooth_lsbk / smooth_lsbk.sum(axis=-1, keepdims=True)
+    variance_lsb = label_lsbk @ value_k**2 - (label_lsbk @ value_k) ** 2
+    spread_lsb = share_psb[0] ** 2 * variance_lsb / (smooth_lsbk.sum(axis=-1) + 1.0)
     pseudo_lsb = 1.0 - known_psbk[0].sum(axis=-1) / alpha_lpsbk[:, 0].sum(axis=-1)
     pseudo_s = (trust_ls * ((spread_lsb * pseudo_lsb).sum(axis=-1) + (mean_lps[:, 0] - value_ps[0]) ** 2)).sum(axis=0)
     strata_lsb = share_psb[0] * (mean_lpsb[:, 0] - mean_lps[:, 0, :, None]) ** 2
-    items_s = (trust_ls * strata_lsb.sum(axis=-1)).sum(axis=0) / [_effective_in(answers, s) for s in range(n_systems)]
+    worth_s = [effective_number(answers.weight_i[answers.system_i == s]) for s in range(n_systems)]
+    items_s = (trust_ls * strata_lsb.sum(axis=-1)).sum(axis=0) / worth_s
     least_s = (trust_ls * spread_lsb.sum(axis=-1)).sum(axis=0) + items_s
     # A variance that was estimated in several strata has lost one degree of freedom in each.
     freedom = n_known_s.sum() / max(n_known_s.sum() - share_psb.shape[-1], 1.0)
     variance_s = np.maximum(freedom * _jackknife(value_ps) + pseudo_s, least_s)
     estimates = []
     for s in range(n_systems):
-        value, variance, n = (
-            float(value_ps[0, s]),
-            float(variance_s[s]),
-            int(answers.known_i[answers.system_i == s].sum()),
-        )
+        value, variance = float(value_ps[0, s]), float(variance_s[s])
+        n = int(answers.known_i[answers.system_i == s].sum())
         low, high = _interval(value, variance, max(float(n_known_s[s]), 1.0), mass)
         by_answers = max(variance - items_s[s], variance / 100)
         estimates.append(Estimate(value, low, high, math.sqrt(variance), math.sqrt(by_answers * n), n))
@@ -241,9 +243,8 @@ def _tables(answers: Answers, value_k: Floats, parts: int) -> tuple[Floats, Floa
     cell_i = system_i * n_strata + stratum_i
     # Weighted answers count as the equally weighted ones that they are worth.
     weight_known = answers.weight_i[known_i]
-    weight_i = answers.weight_i * np.where(
-        known_i, weight_known.sum() / max(float(weight_known @ weight_known), 1e-300), 1.0
-    )
+    worth = weight_known.sum() / max(float(weight_known @ weight_known), 1e-300)
+    weight_i = answers.weight_i * np.where(known_i, worth, 1.0)
     clusters, cluster_i = np.unique(answers.cluster_i, return_inverse=True)
     n_parts = min(parts, len(clusters))
     part_c = np.random.default_rng(len(clusters)).permutation(len(clusters)) % n_parts
@@ -256,12 +257,8 @@ def _tables(answers: Answers, value_k: Floats, parts: int) -> tuple[Floats, Floa
     guess_ik = answers.weight_i[:, None] * answers.p_ik
     guess_sbk = np.stack([np.bincount(cell_i, column, size // n_parts) for column in guess_ik.T], axis=-1) + 1e-9
     guess_sbk = guess_sbk.reshape(n_systems, n_strata, n_labels)
-    totals = known_psbk.sum(axis=0), rest_psb.sum(axis=0)
-    return (
-        np.concatenate([totals[0][None], totals[0] - known_psbk]),
-        np.concatenate([totals[1][None], totals[1] - rest_psb]),
-        guess_sbk / guess_sbk.sum(axis=-1, keepdims=True),
-    )
+    counts = (np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table]) for table in (known_psbk, rest_psb))
+    return *counts, guess_sbk / guess_sbk.sum(axis=-1, keepdims=True)
 
 
 def _posterior(known_psbk: Floats, rest_psb: Floats, guess_sbk: Floats, lender: int) -> Floats:
@@ -319,23 +316,6 @@ def _trust(known_sbk: Floats, rest_sb: Floats, guess_sbk: Floats, lenders: Seque
             log_ls[at, s] += (gammaln(alpha_bk + own_bk) - gammaln(alpha_bk)).sum()
             log_ls[at, s] += (gammaln(total_b) - gammaln(total_b + known_b)).sum()
     return np.asarray(softmax(log_ls, axis=0))
-
-
-def _ends(value_k: Floats) -> Floats:
-    """Return half an answer of the least value and of the most, as in Jeffreys' interval.
-
-    A rare label that none of few known answers has may still be there.
-    """
-    return np.asarray(0.5 * (np.eye(len(value_k))[value_k.argmin()] + np.eye(len(value_k))[value_k.argmax()]))
-
-
-def _variance(alpha_sbk: Floats, value_k: Floats) -> Floats:
-    share_sbk = alpha_sbk / alpha_sbk.sum(axis=-1, keepdims=True)
-    return np.asarray(share_sbk @ value_k**2 - (share_sbk @ value_k) ** 2)
-
-
-def _effective_in(answers: Answers, system: int) -> float:
-    return effective_number(answers.weight_i[answers.system_i == system])
 
 
 def strata(guess_i: Floats, known_i: NDArray[np.bool_]) -> Ints:

@@ -1,7 +1,6 @@
 """Findings about panels of judges: who fails, who always says the same, a panel of one, known answers of one label.
 
-An audit looks for them in the votes (`judge_findings`); `moral-entropy judges` says the same of a run, from the
-same functions. Takes votes and who the judges are; changes nothing.
+An audit looks for them in the votes (`judge_findings`); `moral-entropy judges` repeats what it found.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 
 from moral_entropy.findings import Finding
 from moral_entropy.judges.roles import LLM, Role
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Ints, Votes
 
 SIDE = "judges"
 
@@ -59,10 +58,15 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
 def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) -> Iterator[Finding]:
     names_j, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
     judges: list[str] = names_j.tolist()
-    place = {"question": ballot.question, "part": ballot.part}
     if len(judges) == 1:
-        yield one_judge(judges[0], ballot.n_items, **place)
-    yield from one_label(ballot.labels, ballot.gold_i, **place)
+        yield Finding(
+            SIDE, "one_judge", 1.0, ballot.question, ballot.part, subject=judges[0], n=ballot.n_items, level="doubt",
+            text="one judge gave all votes.",
+            meaning="There is nobody to compare it with: the consensus is its own votes.",
+            remedy="Check random items by hand, which says how right it is (moral-entropy spot-check); a second judge "
+            "says where to look.",
+        )  # fmt: skip
+    yield from one_label(ballot.labels, ballot.gold_i, ballot.question, ballot.part)
     models = {name for name in judges if name in roles and roles[name].role == LLM}
     if not models:
         return
@@ -70,24 +74,30 @@ def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) 
     counts_jv = np.zeros((len(judges), ballot.n_labels))
     np.add.at(counts_jv, judge_a, votes_c.reshape(ballot.n_annotators, ballot.n_labels))
     missing_j = 1.0 - np.minimum(counts_jv.sum(axis=1) / max(int((ballot.votes_i > 0).sum()), 1), 1.0)
-    yield from failing(judges, models, missing_j, **place)
-    yield from constant(judges, ballot.labels, counts_jv, **place)
+    complete = 1.0 - float(np.median(missing_j)) >= MOST_VOTE_ON_ALL
+    for j in np.argsort(-missing_j, kind="stable"):
+        if complete and missing_j[j] >= FAILS and judges[j] in models:
+            yield Finding(
+                SIDE, "judge_fails", float(missing_j[j]), ballot.question, ballot.part, subject=judges[j],
+                level="doubt" if missing_j[j] >= FAILS_OFTEN else "note",
+                text=f"{judges[j]} fails on {missing_j[j]:.0%} of the items.",
+                meaning="If these are the hard ones, its figures flatter it.",
+                remedy="Ask again there, or mend its prompt.",
+            )  # fmt: skip
+    for judge, counts_v in zip(judges, counts_jv, strict=True):
+        n, favourite, others_v = float(counts_v.sum()), int(counts_v.argmax()), counts_jv.sum(axis=0) - counts_v
+        share = float(counts_v[favourite]) / max(n, 1.0)
+        if n >= FEW_VOTES and share >= ALWAYS and others_v[favourite] < USUAL * max(others_v.sum(), 1.0):
+            always = "always" if share == 1.0 else "nearly always"
+            yield Finding(
+                SIDE, "always_the_same", share, ballot.question, ballot.part, subject=judge, n=round(n), level="doubt",
+                text=f"{judge} {always} says {ballot.labels[favourite]!r} ({share:.1%} of {n:,.0f} votes).",
+                meaning="Its votes tell nothing, and pull plain votes towards that label.",
+                remedy="Leave it out (--exclude), or mend its prompt.",
+            )  # fmt: skip
 
 
-def one_judge(judge: str, n_items: int, *, question: str = "", part: str = "") -> Finding:
-    """Say that there is nobody to compare a judge with."""
-    return Finding(
-        SIDE, "one_judge", 1.0, question, part, subject=judge, n=n_items, level="doubt",
-        text="one judge gave all votes.",
-        meaning="There is nobody to compare it with: the consensus is its own votes.",
-        remedy=(
-            "Check random items by hand, which says how right it is (moral-entropy spot-check); a second judge says "
-            "where to look."
-        ),
-    )  # fmt: skip
-
-
-def one_label(labels: Sequence[str], gold_i: Ints, *, question: str = "", part: str = "") -> Iterator[Finding]:
+def one_label(labels: Sequence[str], gold_i: Ints, question: str, part: str = "") -> Iterator[Finding]:
     """Say so where all known answers are one label."""
     answers = gold_i[gold_i != UNKNOWN]
     if len(answers) >= FEW_ANSWERS and (answers == answers[0]).all():
@@ -98,56 +108,3 @@ def one_label(labels: Sequence[str], gold_i: Ints, *, question: str = "", part: 
             meaning="How judges err on other labels is not known from them, and neither is how many labels are wrong.",
             remedy="Label random items, not those of one label (moral-entropy spot-check).",
         )  # fmt: skip
-
-
-def most_vote_on_all(missing_j: Floats) -> bool:
-    """Tell whether an item without a vote is unusual: in a crowd whose members see a part of the items it is not."""
-    return len(missing_j) > 0 and 1.0 - float(np.median(missing_j)) >= MOST_VOTE_ON_ALL
-
-
-def failing(
-    judges: Sequence[str], models: set[str], missing_j: Floats, *, question: str = "", part: str = ""
-) -> Iterator[Finding]:
-    """Name the language models without a vote on many items, worst first."""
-    if not most_vote_on_all(missing_j):
-        return
-    for j in np.argsort(-missing_j, kind="stable"):
-        if missing_j[j] >= FAILS and judges[j] in models:
-            yield Finding(
-                SIDE, "judge_fails", float(missing_j[j]), question, part, subject=judges[j],
-                level="doubt" if missing_j[j] >= FAILS_OFTEN else "note",
-                text=f"{judges[j]} fails on {missing_j[j]:.0%} of the items.",
-                meaning="If these are the hard ones, its figures flatter it.",
-                remedy="Ask again there, or mend its prompt.",
-            )  # fmt: skip
-
-
-def constant(
-    judges: Sequence[str], labels: Sequence[str], counts_jv: Floats, *, question: str = "", part: str = ""
-) -> Iterator[Finding]:
-    """Name the judges who always say the same where the others do not."""
-    total_v = counts_jv.sum(axis=0)
-    for judge, counts_v in zip(judges, counts_jv, strict=True):
-        n, favourite = float(counts_v.sum()), int(counts_v.argmax())
-        share = float(counts_v[favourite]) / max(n, 1.0)
-        others_v = total_v - counts_v
-        if n < FEW_VOTES or share < ALWAYS or others_v[favourite] >= USUAL * max(others_v.sum(), 1.0):
-            continue
-        always = "always" if share == 1.0 else "nearly always"
-        yield Finding(
-            SIDE, "always_the_same", share, question, part, subject=judge, n=round(n), level="doubt",
-            text=f"{judge} {always} says {labels[favourite]!r} ({share:.1%} of {n:,.0f} votes).",
-            meaning="Its votes tell nothing, and pull plain votes towards that label.",
-            remedy="Leave it out (--exclude), or mend its prompt.",
-        )  # fmt: skip
-
-
-def as_note(finding: Finding) -> str:
-    """Say a finding in one note.
-
-    Examples
-    --------
-    >>> as_note(one_judge("gpt", 30, question="ok"))[:43]
-    'ok: one judge gave all votes. There is nobo'
-    """
-    return f"{finding.place}: {finding.text} {finding.meaning} {finding.remedy}"

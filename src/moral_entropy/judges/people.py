@@ -62,32 +62,28 @@ def may_replace(run: Run, reference: KnownItems, quantity: Quantity, epsilon: fl
     question, rows = reference.question, []
     if len(reference.people) >= FEWEST_PEOPLE:
         votes = run.table("votes", where=pl.col("question") == question.name)
-        matrices = [vote_matrix(votes, reference.items, names, list(question.labels))
-                    for names in (reference.judges, reference.people)]  # fmt: skip
+        model_ji, people_hi = (vote_matrix(votes, reference.items, names, list(question.labels))
+                               for names in (reference.judges, reference.people))  # fmt: skip
         value_k = quantity.value_k if quantity.name == "mean" else None
-        for judge, model_i in zip(reference.judges, matrices[0], strict=True):
-            test = alternative_annotator(model_i, matrices[1], epsilon, value_k)
-            if test is not None:
-                rows.append((question.name, judge, *_row(test, judge, epsilon)))
+        for judge, model_i in zip(reference.judges, model_ji, strict=True):
+            if (test := alternative_annotator(model_i, people_hi, epsilon, value_k)) is None:
+                continue
+            p_h, advantage_h, n_h, left_out = test
+            wins, n_people, advantage = int(false_discoveries(p_h, FALSE_SHARE).sum()), len(p_h), advantage_h.mean()
+            passes = wins >= PASSES * n_people
+            text = (
+                f"{judge} {'may' if passes else 'may not'} replace the {n_people} people: it stands for the others as "
+                f"well as the person set aside, up to {epsilon:g}, for {wins} of {n_people}. It is as good as a "
+                f"randomly chosen person on {advantage:.0%} of the items."
+            )
+            rows.append((question.name, judge, n_people, left_out, int(n_h.max()), wins / n_people, float(advantage),
+                         epsilon, passes, text))  # fmt: skip
     return pl.DataFrame(rows, schema=REPLACE, orient="row")
-
-
-def _row(test: tuple[Floats, Floats, Ints, int], judge: str, epsilon: float) -> tuple[object, ...]:
-    p_h, advantage_h, n_h, left_out = test
-    wins, people = int(false_discoveries(p_h, FALSE_SHARE).sum()), len(p_h)
-    rate = wins / people
-    passes = bool(rate >= PASSES)
-    text = (
-        f"{judge} {'may' if passes else 'may not'} replace the {people} people: it stands for the others as well as "
-        f"the person set aside, up to {epsilon:g}, for {wins} of {people}. It is as good as a randomly chosen person "
-        f"on {advantage_h.mean():.0%} of the items."
-    )
-    return people, left_out, int(n_h.max()), rate, float(advantage_h.mean()), epsilon, passes, text
 
 
 def alternative_annotator(
     model_i: Ints, people_hi: Ints, epsilon: float, value_k: Floats | None = None
-) -> tuple[Floats, Floats, Ints, int] | None:
+) -> tuple[Floats, Floats, Floats, int] | None:
     """Compare a model with every person, by how close both are to the other people.
 
     Parameters
@@ -107,7 +103,7 @@ def alternative_annotator(
     """
     common_i = (model_i != UNKNOWN) & ((people_hi != UNKNOWN).sum(axis=0) >= FEWEST_PEOPLE)
     model_i, people_hi = model_i[common_i], people_hi[:, common_i]
-    p_values, advantages, counts = [], [], []
+    rows = []
     for h, person_i in enumerate(people_hi):
         voted_i = person_i != UNKNOWN
         if voted_i.sum() < FEWEST_ITEMS:
@@ -117,12 +113,11 @@ def alternative_annotator(
             tie_key(_closeness(vote_i, others_hi, value_k)) for vote_i in (person_i[voted_i], model_i[voted_i])
         )
         as_good_i, better_i = close_model >= close_person, close_person >= close_model
-        p_values.append(_p_value(better_i.astype(float) - as_good_i, epsilon))
-        advantages.append(float(as_good_i.mean()))
-        counts.append(int(voted_i.sum()))
-    if not counts:
+        rows.append((_p_value(better_i.astype(float) - as_good_i, epsilon), as_good_i.mean(), voted_i.sum()))
+    if not rows:
         return None
-    return np.array(p_values), np.array(advantages), np.array(counts), len(people_hi) - len(counts)
+    p_h, advantage_h, n_h = np.array(rows).T
+    return p_h, advantage_h, n_h, len(people_hi) - len(rows)
 
 
 def _closeness(vote_i: Ints, others_hi: Ints, value_k: Floats | None) -> Floats:
@@ -153,13 +148,9 @@ def false_discoveries(p_h: Floats, share: float) -> NDArray[np.bool_]:
     >>> false_discoveries(np.array([0.001, 0.04, 0.2]), 0.05).tolist()
     [True, False, False]
     """
-    n = len(p_h)
-    order = np.argsort(p_h, kind="stable")
-    allowed = np.arange(1, n + 1) / n * share / (1.0 / np.arange(1, n + 1)).sum()
-    below = np.flatnonzero(p_h[order] <= allowed)
-    rejected = np.zeros(n, dtype=np.bool_)
-    rejected[order[: below[-1] + 1 if len(below) else 0]] = True
-    return rejected
+    sorted_h, place_h = np.sort(p_h), np.arange(1, len(p_h) + 1)
+    below_h = sorted_h[sorted_h <= place_h / len(p_h) * share / (1.0 / place_h).sum()]
+    return np.asarray(p_h <= below_h.max(initial=-1.0))
 
 
 # --- What to accept, and what to send to people -----------------------------------------------------------------------
@@ -202,29 +193,23 @@ def escalate(
     parts = []
     for part in questions_of(run, question):
         reference = known_items(run, part)
-        sources = {"consensus": reference.p_ik, "plain vote": _smoothed(reference)}
-        tried = {
-            by: accept(
-                _confidence(p_ik),
-                highest(p_ik) != reference.gold_i,
-                reference.gold_i != UNKNOWN,
-                1.0 - agreement,
-                risk / 2,
-            )
-            for by, p_ik in sources.items()
-            if not reference.evidence
-        }
-        parts.append(_escalation(run, reference, sources, tried, agreement, risk))
+        known_i = reference.known_i
+        best: tuple[Any, ...] = (0, "consensus", reference.p_ik, (None, 0, 0), ~known_i)
+        smooth_ik = reference.counts_ik + 0.5
+        sources = {"consensus": reference.p_ik, "plain vote": smooth_ik / smooth_ik.sum(axis=1, keepdims=True)}
+        for by, p_ik in sources.items() if not reference.evidence else ():
+            confidence_i, wrong_i = tie_key(p_ik.max(axis=1)), highest(p_ik) != reference.gold_i
+            level = accept(confidence_i, wrong_i, known_i, 1.0 - agreement, risk / 2)
+            n_accepted = 0 if level is None else int((~known_i & (confidence_i >= level[0])).sum())
+            if level is not None and (by == "consensus" or n_accepted > best[0]):
+                best = (n_accepted, by, p_ik, level, ~known_i & (confidence_i < level[0]))
+        n_accepted, by, p_ik, (threshold, tested, wrong), sent_i = best
+        parts.append({
+            "question": part.name, "by": by, "threshold": threshold, "accepted": n_accepted, "sent": int(sent_i.sum()),
+            "tested": tested, "wrong": wrong, "n_gold": reference.n_known,
+            "needed": fewest(1.0 - agreement, risk / 2), "queue": _queue(run, reference, p_ik, np.flatnonzero(sent_i)),
+        })  # fmt: skip
     return parts
-
-
-def _smoothed(reference: KnownItems) -> Floats:
-    counts_ik = reference.counts_ik + 0.5
-    return np.asarray(counts_ik / counts_ik.sum(axis=1, keepdims=True))
-
-
-def _confidence(p_ik: Floats) -> Floats:
-    return np.asarray(tie_key(p_ik.max(axis=1)))
 
 
 def fewest(wrong_share: float, risk: float) -> int:
@@ -239,7 +224,7 @@ def fewest(wrong_share: float, risk: float) -> int:
 
 
 def accept(
-    confidence_i: Floats, wrong_i: Ints, known_i: Ints, wrong_share: float, risk: float
+    confidence_i: Floats, wrong_i: NDArray[np.bool_], known_i: NDArray[np.bool_], wrong_share: float, risk: float
 ) -> tuple[float, int, int] | None:
     """Return the least confidence at which labels can be accepted, its known answers and how many are wrong.
 
@@ -286,24 +271,6 @@ def _bound(wrong: int, n: int, risk: float) -> float:
     return float(exact_interval(np.asarray(wrong), np.asarray(n), 1.0 - 2.0 * risk)[1])
 
 
-def _escalation(
-    run: Run, reference: KnownItems, sources: dict[str, Floats], tried: dict[str, tuple[float, int, int] | None],
-    agreement: float, risk: float,
-) -> dict[str, Any]:  # fmt: skip
-    open_i = reference.gold_i == UNKNOWN
-    counts = {
-        by: 0 if level is None else int((open_i & (_confidence(sources[by]) >= level[0])).sum())
-        for by, level in tried.items()
-    }
-    by = max(counts, key=lambda name: counts[name], default="consensus")
-    threshold, tested, wrong = tried.get(by) or (None, 0, 0)
-    sent_i = open_i if threshold is None else open_i & (_confidence(sources[by]) < threshold)
-    queue = _queue(run, reference, sources[by], np.flatnonzero(sent_i))
-    return {"question": reference.question.name, "by": by, "threshold": threshold, "accepted": counts.get(by, 0),
-            "sent": int(sent_i.sum()), "tested": tested, "wrong": wrong, "n_gold": reference.n_known,
-            "needed": fewest(1.0 - agreement, risk / 2), "queue": queue}  # fmt: skip
-
-
 def _queue(run: Run, reference: KnownItems, p_ik: Floats, n_sent: Ints) -> pl.DataFrame:
     """Rank the items to send by how probably their label is wrong: as gold has corrected p, where it has."""
     wrong_i = 1.0 - p_ik.max(axis=1)
@@ -314,17 +281,12 @@ def _queue(run: Run, reference: KnownItems, p_ik: Floats, n_sent: Ints) -> pl.Da
             at = reference.question.labels.index(reference.question.positive)
             wrong_i = np.where(highest(p_ik) == at, 1.0 - p_i, p_i)
     order = n_sent[np.argsort(-tie_key(wrong_i[n_sent]), kind="stable")]
-    labels = highest(p_ik)[order]
-    rows: dict[str, Any] = {
-        "rank": np.arange(1, len(order) + 1),
-        "question": [reference.question.name] * len(order),
-        "item": reference.items.gather(order).cast(pl.String),
-        "label": [reference.question.labels[int(k)] for k in labels],
-        "confidence": p_ik.max(axis=1)[order],
-        "expected_gain": wrong_i[order],
-        "reason": [f"the label is wrong with a probability of {wrong_i[i]:.0%}" for i in order],
-    }
-    return pl.DataFrame(rows, schema=SENT)
+    labels = [reference.question.labels[k] for k in highest(p_ik)[order].tolist()]
+    reasons = [f"the label is wrong with a probability of {wrong_i[i]:.0%}" for i in order]
+    columns = (np.arange(1, len(order) + 1), [reference.question.name] * len(order),
+               reference.items.gather(order).cast(pl.String), labels, p_ik.max(axis=1)[order], wrong_i[order],
+               reasons)  # fmt: skip
+    return pl.DataFrame(dict(zip(SENT, columns, strict=True)), schema=SENT)
 
 
 def sentence_of(part: Mapping[str, Any], agreement: float, risk: float) -> str:

@@ -31,11 +31,11 @@ from moral_entropy.judges.estimates import (
     votes_mean,
     with_variance,
 )  # fmt: skip
-from moral_entropy.judges.findings import as_note, one_label
+from moral_entropy.judges.findings import one_label
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, systems_of
 from moral_entropy.judges.pairwise import is_pairwise
 from moral_entropy.judges.values import Quantity, bounded, is_share, quantities, schema
-from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.options import values_by_label
 from moral_entropy.runs.reload import reload_consensus
@@ -93,21 +93,15 @@ class Score:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON has."""
-        return {
-            "interval": self.interval,
-            "verdict": self.verdict,
-            "scores": self.frame.to_dicts(),
-            "differences": self.differences.to_dicts(),
-            "notes": list(self.notes),
-        }
+        tables = {"scores": self.frame.to_dicts(), "differences": self.differences.to_dicts()}
+        return {"interval": self.interval, "verdict": self.verdict, **tables, "notes": list(self.notes)}
 
     def __repr__(self) -> str:
         """Say the scores in a line each."""
-        lines = [
+        return "\n".join(
             f"{row['group']}: {row['quantity']} {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
             for row in self.frame.iter_rows(named=True)
-        ]
-        return "\n".join(lines)
+        )
 
 
 def score(
@@ -168,12 +162,9 @@ def score(
             rows += [_score_row(part.name, quantity, system, limit, mass) for system in systems]
             gaps += [_gap_row(part.name, quantity, *pair, apart, mass) for pair in _pairs(systems)]
             notes += _notes(run, reference, quantity, systems)
-    return Score(
-        pl.DataFrame(rows, schema=SCORES, orient="row"),
-        pl.DataFrame(gaps, schema=DIFFERENCES, orient="row"),
-        tuple(dict.fromkeys(notes)),
-        mass,
-    )
+    scores, differences = (pl.DataFrame(table, schema=columns, orient="row")
+                           for table, columns in ((rows, SCORES), (gaps, DIFFERENCES)))  # fmt: skip
+    return Score(scores, differences, tuple(dict.fromkeys(notes)), mass)
 
 
 Gaps = dict[tuple[int, int], Estimate]
@@ -232,39 +223,24 @@ def drawn_means(consensus: Consensus, reference: KnownItems, value_k: Floats, sy
 
     It is what is not known of the judges, as it moves a score.
     """
-    sums: Floats | None = None
-    place = pl.DataFrame({"item": reference.items}).with_row_index("at")
-    for fit in (_thinned(fit) for fit in consensus.fits if fit.question == reference.question.name):
+    sums_gs: Floats = np.zeros((n_systems, 1))
+    place = reference.items.to_frame("item").with_row_index("at")
+    for fit in (fit for fit in consensus.fits if fit.question == reference.question.name):
         if not fit.n_draws:
             return np.empty((n_systems, 0))
+        thin = slice(None, None, -(-fit.n_draws // MOST_DRAWS))
+        thinned = replace(fit, drawn=Parameters(fit.weight_sdg[thin], fit.confusion_sakv[thin]))
         ids = consensus.votes.items.gather(fit.ballot.item_i).to_frame("item")
         at_i = ids.join(place, on="item", how="left", maintain_order="left")["at"].to_numpy()
-        if sums is None:
-            sums = np.zeros((n_systems, fit.n_draws))
-        _add_draws(sums, fit, value_k, system_i[at_i], reference.weight_i[at_i], reference.p_ik[at_i])
-    total_g = np.bincount(system_i, weights=reference.weight_i, minlength=n_systems)
-    return np.empty((n_systems, 0)) if sums is None else sums / total_g[:, None]
-
-
-def _thinned(fit: QuestionFit) -> QuestionFit:
-    """Keep a hundred draws of a fit, evenly spaced."""
-    thin = slice(None, None, max(1, -(-fit.n_draws // MOST_DRAWS)))
-    return replace(fit, drawn=Parameters(fit.weight_sdg[thin], fit.confusion_sakv[thin]))
-
-
-def _add_draws(
-    sums_gs: Floats, fit: QuestionFit, value_k: Floats, system_i: Ints, weight_i: Floats, p_ik: Floats
-) -> None:
-    """Add the items of one fit, as published: each draw pooled with the vote share."""
-    model_i = 1.0 - fit.share_weight_i
-    base_i = weight_i * ((p_ik - model_i[:, None] * fit.model_ik) @ value_k)
-    sums_gs += np.bincount(system_i, weights=base_i, minlength=len(sums_gs))[:, None]
-    n_rows = fit.patterns.n_rows
-    weight_gr = np.zeros((len(sums_gs), n_rows))
-    np.add.at(weight_gr, (system_i, fit.patterns.row_i), weight_i * model_i)
-    for start in range(0, n_rows, ROWS_AT_ONCE):
-        row_r = np.arange(start, min(start + ROWS_AT_ONCE, n_rows))
-        sums_gs += (fit.draws_of(row_r) @ value_k @ weight_gr[:, row_r].T).T
+        # As published: each draw pooled with the vote share.
+        group_i, weight_i, model_i = system_i[at_i], reference.weight_i[at_i], 1.0 - fit.share_weight_i
+        base_i = weight_i * ((reference.p_ik[at_i] - model_i[:, None] * fit.model_ik) @ value_k)
+        weight_gr = np.zeros((n_systems, fit.patterns.n_rows))
+        np.add.at(weight_gr, (group_i, fit.patterns.row_i), weight_i * model_i)
+        sums_gs = sums_gs + np.bincount(group_i, weights=base_i, minlength=n_systems)[:, None]
+        for row_r in np.array_split(np.arange(fit.patterns.n_rows), -(-fit.patterns.n_rows // ROWS_AT_ONCE)):
+            sums_gs = sums_gs + (thinned.draws_of(row_r) @ value_k @ weight_gr[:, row_r].T).T
+    return sums_gs / np.bincount(system_i, weights=reference.weight_i, minlength=n_systems)[:, None]
 
 
 def verdict_of(estimate: Estimate, limit: float | None) -> Verdict:
@@ -276,10 +252,8 @@ def verdict_of(estimate: Estimate, limit: float | None) -> Verdict:
     >>> verdict_of(estimate, 0.7), verdict_of(estimate, 0.85), verdict_of(estimate, 0.99)
     ('trusted', 'undecided', 'untrusted')
     """
-    if limit is None:
-        return ""
-    if estimate.n_known < FEWEST:
-        return "undecided"
+    if limit is None or estimate.n_known < FEWEST:
+        return "" if limit is None else "undecided"
     # Rounded: a bound at the limit shall not go by its last bits.
     if round(estimate.low - limit, DECIMALS) >= 0:
         return "trusted"
@@ -354,7 +328,8 @@ def _notes(run: Run, reference: KnownItems, quantity: Quantity, systems: list[di
     n_clusters = len(np.unique(reference.cluster_i))
     if n_clusters < len(reference.items):
         yield f"{name}: {len(reference.items):,} items in {n_clusters:,} clusters; every interval counts clusters."
-    yield from map(as_note, one_label(reference.question.labels, reference.gold_i, question=name))
+    for finding in one_label(reference.question.labels, reference.gold_i, name):
+        yield f"{name}: {finding.text} {finding.meaning} {finding.remedy}"
     yield from _not_random(reference, quantity)
     pairs = {system["name"]: system["estimates"][:2] for system in systems if system["estimates"][1].n_known}
     apart = [system for system, (main, ppi) in pairs.items() if main.low > ppi.high or ppi.low > main.high]

@@ -14,22 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from moral_entropy.findings import listed, many
+from moral_entropy.findings import many
 from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
-from moral_entropy.judges.findings import FAILS, as_note, constant, failing, most_vote_on_all, one_judge, one_label
+from moral_entropy.judges.findings import SIDE
 from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
-from moral_entropy.judges.panel import (
-    ADDED,
-    PANELS,
-    Panel,
-    added_by_each,
-    best_panels,
-    effective_judges,
-    read_panel,
-)  # fmt: skip
+from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
 from moral_entropy.judges.people import may_replace
-from moral_entropy.judges.roles import LLM, Role
+from moral_entropy.judges.roles import Role
 from moral_entropy.judges.values import bounded, quantities, schema
 from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.run import Run, as_run
@@ -45,8 +37,8 @@ CLEAR = 1.645
 _BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
     schema("text question judge role model prompt order", "int n_votes", "float missing", "int n_known",
-           bounded("right", "right_all", "sensitivity", "specificity", "agrees"), "text favourite",
-           "float favourite_share", "text counted_with") | ADDED | schema("text advice")
+           bounded("right", "right_all", "sensitivity", "specificity", "agrees"), "text counted_with")
+    | ADDED | schema("text advice")
 )  # fmt: skip
 EFFECTIVE = schema("text question", "int judges", "float effective low high")
 LABELS = schema("text question item label", "float p", "bool known")
@@ -116,10 +108,9 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
 
 def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judges:
     panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
-    roles = reference.roles
     quantity = quantities(reference.question, options.value_of())[0]
     small = 1 < len(panel.judges) <= MOST_JUDGES
-    frame = _frame(panel, roles, added_by_each(panel) if small else None, mass)
+    frame = _frame(panel, added_by_each(panel) if small else None, mass)
     # A crowd whose members vote on few items each is no panel to choose from.
     complete = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
     effective = effective_judges(panel, mass) if complete else None
@@ -137,14 +128,13 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
         labels,
         ranking,
         positions,
-        (*reference.notes, *label_note, *pair_notes, *_notes(panel, roles, frame)),
+        (*reference.notes, *label_note, *pair_notes, *_notes(run, panel)),
     )
 
 
-def _frame(panel: Panel, roles: Sequence[Role], added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
-    rows = [
-        _row(panel, j, role, mass) | ({} if added is None else added.row(j, named=True)) for j, role in enumerate(roles)
-    ]
+def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
+    rows = [_row(panel, j, role, mass) | ({} if added is None else added.row(j, named=True))
+            for j, role in enumerate(panel.reference.roles)]  # fmt: skip
     order = "right_all" if panel.n_known >= ENOUGH else "agrees"
     rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(order) or -1.0, DECIMALS), rows[j]["judge"]))
     for place, j in enumerate(rank):
@@ -157,7 +147,6 @@ def _row(panel: Panel, j: int, role: Role, mass: float) -> dict[str, Any]:
     vote_i, question, cluster_i = panel.vote_ji[j], panel.reference.question, panel.reference.cluster_i[panel.at_i]
     voted = vote_i != UNKNOWN
     reference = voted & (panel.gold_i != UNKNOWN)
-    counts_k = np.bincount(vote_i[voted], minlength=len(question.labels))
     right_i = (vote_i == panel.gold_i).astype(float)
     right = known_mean(right_i[reference], panel.weight_i[reference], cluster_i[reference], mass)
     figures: dict[str, Estimate] = {"right": right, "right_all": right}
@@ -182,19 +171,15 @@ def _row(panel: Panel, j: int, role: Role, mass: float) -> dict[str, Any]:
     return cells | {
         "question": question.name, "judge": role.judge, "role": role.role, "model": role.model, "prompt": role.prompt,
         "order": role.order, "n_votes": int(voted.sum()), "missing": float(1.0 - voted.mean()),
-        "n_known": int(reference.sum()), "favourite": question.labels[int(counts_k.argmax())],
-        "favourite_share": float(counts_k.max() / max(counts_k.sum(), 1)), "counted_with": ", ".join(together),
+        "n_known": int(reference.sum()), "counted_with": ", ".join(together),
     }  # fmt: skip
 
 
 def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
     """Say in a sentence whether to keep a judge: known answers first, then copies, then what it adds."""
     by_answers = row["n_known"] >= ENOUGH
-    right = (
-        f"right in {row['right_all']:.0%} ({row['right_all_low']:.0%}–{row['right_all_high']:.0%})"
-        if by_answers
-        else ""
-    )
+    bounds = [f"{row.get(name) or 0.0:.0%}" for name in ("right_all", "right_all_low", "right_all_high")]
+    right = f"right in {bounds[0]} ({bounds[1]}–{bounds[2]})" if by_answers else ""
     if by_answers and row["right_high"] < 1.0 / len(panel.reference.question.labels):
         return f"drop: {right}, worse than guessing"
     original = next((name for name in better if name in row["counted_with"].split(", ")), None)
@@ -223,16 +208,11 @@ def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
     )
     p_ik = np.where(known_i[:, None], reference.truth_ik, reference.guess_ik)
     label_i = highest(p_ik)
-    frame = pl.DataFrame(
-        {
-            "question": [question.name] * len(label_i),
-            "item": reference.items.cast(pl.String),
-            "label": [question.labels[k] for k in label_i.tolist()],
-            "p": p_ik[np.arange(len(label_i)), label_i],
-            "known": reference.known_i,
-        },
-        schema=LABELS,
-    )
+    frame = reference.items.cast(pl.String).to_frame("item").select(
+        pl.lit(question.name).alias("question"), "item",
+        pl.Series("label", [question.labels[k] for k in label_i.tolist()]),
+        pl.Series("p", p_ik.max(axis=1)), pl.Series("known", known_i),
+    )  # fmt: skip
     if wrong_before - wrong < 0.02:
         return frame, []
     return frame, [
@@ -241,11 +221,9 @@ def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
     ]
 
 
-def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[str]:
+def _notes(run: Run, panel: Panel) -> Iterator[str]:
     """Yield what must be known of the judges of one question."""
-    name, labels, n_judges = panel.reference.question.name, panel.reference.question.labels, len(panel.judges)
-    if n_judges == 1:
-        yield as_note(one_judge(panel.judges[0], len(panel.reference.items), question=name))
+    name, n_judges = panel.reference.question.name, len(panel.judges)
     if n_judges > MOST_JUDGES:
         yield f"{name}: {n_judges:,} judges are a crowd; what each adds is not computed for more than {MOST_JUDGES}."
     if panel.n_known < ENOUGH:
@@ -253,24 +231,5 @@ def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator
             f"{name}: {many(panel.n_known, 'known answer')}; judges are ranked by how well they agree with the others, "
             f"so that an error that most share counts as right. {ENOUGH} random known answers or more rank them fairly."
         )
-    yield from map(as_note, one_label(labels, panel.gold_i, question=name))
-    yield from _missing(name, roles, frame)
-    votes = ([(vote_i == k).sum() for k in range(len(labels))] for vote_i in panel.vote_ji)
-    counts_jv = np.array(list(votes), dtype=np.float64).reshape(-1, len(labels))
-    yield from map(as_note, constant(panel.judges, labels, counts_jv, question=name))
-
-
-def _missing(name: str, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[str]:
-    """Say which models fail, and which people left items out."""
-    if not most_vote_on_all(frame["missing"].to_numpy()):
-        return
-    models = {role.judge for role in roles if role.role == LLM}
-    yield from map(as_note, failing(frame["judge"].to_list(), models, frame["missing"].to_numpy(), question=name))
-    rows = frame.filter(pl.col("missing") >= FAILS, ~pl.col("judge").is_in(models))
-    if not rows.is_empty():
-        rows = rows.sort("missing", descending=True, maintain_order=True)
-        shares = [f"{row['judge']} {row['missing']:.0%}" for row in rows.iter_rows(named=True)]
-        yield (
-            f"{name}: items without a vote: {listed(shares)}. If these are the hard ones, whoever skipped them looks "
-            "better than they are."
-        )
+    for row in run.findings.filter(check=SIDE, question=name).iter_rows(named=True):
+        yield f"{name}: {row['text']} {row['meaning']} {row['remedy']}"

@@ -65,10 +65,6 @@ class Quantity:
     minimum: float = 0.0
     maximum: float = 1.0
 
-    def scaled(self, value: float) -> float:
-        """Return a mean on the scale from 0 to 1."""
-        return (value - self.minimum) / (self.maximum - self.minimum)
-
     def limit(self, value: float) -> float:
         """Return a limit on the scale from 0 to 1; of a share, percent are understood.
 
@@ -82,7 +78,7 @@ class Quantity:
                 msg = f"at_least is {value:g}; a share is between 0 and 1, or in percent up to 100 (--at-least 70)."
                 raise UsageError(msg)
             value /= 100.0
-        return self.scaled(value)
+        return (value - self.minimum) / (self.maximum - self.minimum)
 
     def unscaled(self, value: float) -> float:
         """Return a scaled mean on the scale of the labels."""
@@ -119,11 +115,10 @@ def quantities(
     labels = question.labels
     if value_by_label:
         return [_scaled("mean value", _stated(question, value_by_label))]
-    if (grades := _grades(labels)) is not None:
+    if (grades := _looked_up(labels, GRADES)) is not None:
         return [Quantity("share of correct answers", grades)]
     if (compared := sides(labels, codes=pairwise)) is not None:
-        first, value_k = compared
-        return [Quantity(f"win rate of {first!r}", value_k)]
+        return [Quantity(f"win rate of {compared[0]!r}", compared[1])]
     if question.positive is not None:
         return [_share(labels, question.positive)]
     numbers = [_number(label) for label in labels]
@@ -159,12 +154,6 @@ def _number(label: str) -> float:
         return math.nan
 
 
-def _grades(labels: Sequence[str]) -> Floats | None:
-    """Return what grades count; None where labels are no grades."""
-    values = [GRADES.get(label.strip().casefold(), math.nan) for label in labels]
-    return np.array(values) if 1.0 in values and 0.0 in values and not any(map(math.isnan, values)) else None
-
-
 def sides(labels: Sequence[str], *, codes: bool = False) -> tuple[str, Floats] | None:
     """Return the first side of a comparison and what each label counts for it; None where labels are no sides.
 
@@ -176,11 +165,14 @@ def sides(labels: Sequence[str], *, codes: bool = False) -> tuple[str, Floats] |
     value_of = {**dict.fromkeys(FIRST, 1.0), **dict.fromkeys(SECOND, 0.0), **dict.fromkeys(TIES, 0.5)}
     if codes and "2" in labels:
         value_of |= {"1": 1.0, "2": 0.0, "0": 0.5, "3": 0.5}
-    values = [value_of.get(label.strip().casefold(), math.nan) for label in labels]
-    if not {1.0, 0.0} <= set(values) or any(map(math.isnan, values)):
-        return None
-    value_k = np.array(values)
-    return labels[int(value_k.argmax())], value_k
+    value_k = _looked_up(labels, value_of)
+    return None if value_k is None else (labels[int(value_k.argmax())], value_k)
+
+
+def _looked_up(labels: Sequence[str], value_of: Mapping[str, float]) -> Floats | None:
+    """Return what labels count; None where one is not in the table, or where none counts 1 or 0."""
+    value_k = np.array([value_of.get(label.strip().casefold(), math.nan) for label in labels])
+    return value_k if {0.0, 1.0} <= {*value_k.tolist()} and not np.isnan(value_k).any() else None
 
 
 def _stated(question: Question, value_by_label: Mapping[str, float]) -> list[float]:

@@ -39,11 +39,17 @@ About = Mapping[str, str]
 def write_card(run: Run | str | Path) -> list[Path]:
     """Write the dataset card and its Croissant into a run folder and return their paths."""
     run = as_run(run)
-    card, croissant = run.folder / CARD, run.folder / CROISSANT
-    write_text(card, dataset_card(run))
-    write_text(croissant, json.dumps(croissant_facts(run), indent=2, ensure_ascii=False) + "\n")
+    files = write_texts(run.folder, CARD, run)
     note_files(run.folder, [CARD, CROISSANT])
-    return [card, croissant]
+    return files
+
+
+def write_texts(folder: Path, name: str, run: Run, files: Files | None = None, **facts: Any) -> list[Path]:
+    """Write a card of this name, and Croissant, into a folder; the arguments are those of `dataset_card`."""
+    write_text(folder / name, dataset_card(run, files, **facts))
+    croissant = json.dumps(croissant_facts(run, files, **facts), indent=2, ensure_ascii=False)
+    write_text(folder / CROISSANT, croissant + "\n")
+    return [folder / name, folder / CROISSANT]
 
 
 def dataset_card(
@@ -66,7 +72,8 @@ def dataset_card(
         Names of annotators that the card must not show.
     """
     files, about = files or _own_files(run), about or {}
-    return "\n".join([*_front_matter(run, files, about), "", *_body(run, files, about, notes, hidden)]) + "\n"
+    blocks = _body(run, files, about, notes, hidden)
+    return "\n\n".join(["\n".join(_front_matter(run, files, about)), *(text for text in blocks if text)]) + "\n"
 
 
 def _own_files(run: Run) -> dict[str, Path]:
@@ -102,72 +109,50 @@ def _name(run: Run, about: About) -> str:
 
 
 def _body(run: Run, files: Files, about: About, notes: Sequence[str], hidden: Sequence[str]) -> Iterator[str]:
+    """Yield the blocks of the card, between which there are blank lines."""
     yield f"# {markdown_text(_name(run, about))}"
-    yield ""
-    yield f"{votes_in_words(run)} on {run.manifest['items']:,} items, with a consensus label, a soft label (p) and the"
-    yield "entropy of every item."
-    yield ""
+    yield (
+        f"{votes_in_words(run)} on {run.manifest['items']:,} items, with a consensus label, a soft label (p) and the\n"
+        "entropy of every item."
+    )
     stated = [(name, about.get(name, "not stated")) for name in ("licence", "language")]
     stated += [("source", about["url"])] if "url" in about else []
-    yield from (f"- {name.capitalize()}: {markdown_text(text)}" for name, text in stated)
-    yield ""
+    yield _bullets(f"{name.capitalize()}: {markdown_text(text)}" for name, text in stated)
     if files and run.path is not None and next(iter(files.values())) != run.path / "items.parquet":
-        yield from _loading(files)
+        parts = [
+            f'{_part(file)} = load_dataset("path/of/this/folder", "{_part(file)}", split="train")' for file in files
+        ]
+        yield "## Loading"
+        yield "\n".join(["```python", "from datasets import load_dataset", "", *parts, "```"])
     yield "## Labels and agreement"
-    yield ""
-    yield markdown_table(
-        ("question", "labels (share by the consensus)", "uncertain", "Krippendorff's alpha"), _questions(run)
-    )
-    yield ""
+    heads = ("question", "labels (share by the consensus)", "uncertain", "Krippendorff's alpha")
+    yield markdown_table(heads, _questions(run))
     yield "Uncertain: the chance that the label is wrong is above a quarter. " + _checked(run)
-    yield ""
     yield "## How the labels were made"
-    yield ""
     yield protocol(run)
-    yield ""
     yield "Mean entropy of the labels and its parts, in nats:"
-    yield ""
-    entropy = _entropy(run)
+    means = {name: pl.col(column).round(4) for column, name in ({"total": "total"} | run.parts).items()}
+    entropy = run.table("entropy").filter(domain=ALL).select("question", pl.col("n_items").alias("items"), **means)
     yield markdown_table(entropy.columns, entropy.rows())
-    yield ""
-    yield from (f"- {name}: {REMEDIES[part]}." for part, name in run.parts.items())
-    yield ""
+    yield _bullets(f"{name}: {REMEDIES[part]}." for part, name in run.parts.items())
     yield parts_note(run.model)
-    yield ""
     yield "## Known limits"
-    yield ""
-    yield from (f"- {markdown_text(text)}" for text in (*_limitations(run, hidden), *notes, *order_notes(run)))
-    yield ""
+    yield _bullets(markdown_text(text) for text in (*_limitations(run, hidden), *notes, *order_notes(run)))
     if "groups" in run.manifest:
         yield from _pool(run.manifest["groups"], hidden)
     for file, path in files.items():
         yield f"## Columns of {file}"
-        yield ""
-        yield markdown_table(
-            ("column", "type", "meaning"), [(name, str(kind), meaning(name)) for name, kind in _schema(path)]
-        )
-        yield ""
+        columns = [(name, str(kind), meaning(name)) for name, kind in _schema(path)]
+        yield markdown_table(("column", "type", "meaning"), columns)
         yield "An example row:"
-        yield ""
-        yield from (
-            "```json",
-            json.dumps(_example(path), default=str).replace("<", "\\u003c").replace("![", "!\\u005b"),
-            "```",
-            "",
-        )
+        row = pl.scan_parquet(path).head(1).collect().row(0, named=True)
+        cells = {name: value[:LONGEST] if isinstance(value, str | list) else value for name, value in row.items()}
+        example = json.dumps(cells, default=str).replace("<", "\\u003c").replace("![", "!\\u005b")
+        yield f"```json\n{example}\n```"
 
 
-def _loading(files: Files) -> Iterator[str]:
-    yield "## Loading"
-    yield ""
-    yield "```python"
-    yield "from datasets import load_dataset"
-    yield ""
-    yield from (
-        f'{_part(file)} = load_dataset("path/of/this/folder", "{_part(file)}", split="train")' for file in files
-    )
-    yield "```"
-    yield ""
+def _bullets(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
 
 
 def _questions(run: Run) -> Iterator[tuple[str, ...]]:
@@ -193,16 +178,13 @@ def _checked(run: Run) -> str:
 def _pool(groups: dict[str, Any], hidden: Sequence[str]) -> Iterator[str]:
     """Say who the annotators are, and what was found about their groups."""
     yield "## Whose consensus this is"
-    yield ""
     rows = [(row["column"], row["group"], row["annotators"], f"{row['share']:.1%}",
              None if row["target"] is None else f"{row['target']:.1%}") for row in groups["composition"]]  # fmt: skip
     if rows:
         heads = ("column", "group", "annotators", "share of the pool", "share of the target")
         yield markdown_table(heads, rows, numbers=heads[2:])
-        yield ""
     sentences = without_names((*groups["notes"], *groups["sentences"]), hidden)
-    yield from (f"- {markdown_text(text[:1].upper() + text[1:])}" for text in sentences)
-    yield ""
+    yield _bullets(markdown_text(text[:1].upper() + text[1:]) for text in sentences)
 
 
 def without_names(sentences: Iterable[str], hidden: Sequence[str]) -> list[str]:
@@ -218,20 +200,8 @@ def without_names(sentences: Iterable[str], hidden: Sequence[str]) -> list[str]:
     return [text for text in plain if not any(name in text for name in names if not name.isalnum() or " " in name)]
 
 
-def _entropy(run: Run) -> pl.DataFrame:
-    rows = run.table("entropy").filter(domain=ALL)
-    columns = {"total": "total"} | run.parts
-    means = {name: pl.col(column).round(4) for column, name in columns.items()}
-    return rows.select("question", pl.col("n_items").alias("items"), **means)
-
-
 def _schema(path: Path) -> list[tuple[str, pl.DataType]]:
     return list(pl.scan_parquet(path).collect_schema().items())
-
-
-def _example(path: Path) -> dict[str, Any]:
-    row = pl.scan_parquet(path).head(1).collect().row(0, named=True)
-    return {name: value[:LONGEST] if isinstance(value, str | list) else value for name, value in row.items()}
 
 
 CR_TERMS = ("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet",
@@ -338,20 +308,17 @@ def croissant_facts(
 
 
 def _field(part: str, file: str, name: str, kind: pl.DataType) -> dict[str, Any]:
-    repeated = isinstance(kind, pl.List)
     inner = kind.inner if isinstance(kind, pl.List) else kind
     types = ((inner.is_integer(), "sc:Integer"), (inner.is_float(), "sc:Float"), (inner == pl.Boolean, "sc:Boolean"))
     source = {"fileObject": {"@id": file}, "extract": {"column": name}}
     field = {"@type": "cr:Field", "@id": f"{part}/{name}", "name": name, "description": meaning(name)}
     field["dataType"] = next((title for holds, title in types if holds), "sc:Text")
-    return field | ({"repeated": True} if repeated else {}) | {"source": source}
+    return field | ({} if inner is kind else {"repeated": True}) | {"source": source}
 
 
 def protocol(run: Run) -> str:
     """Return how the labels of a run were made, in words."""
-    m = run.manifest
-    priors = m["priors"]
-    mixed = run.model == "mixed"
+    m, priors, mixed = run.manifest, run.manifest["priors"], run.model == "mixed"
     model = (
         "mixed-membership model: items may lie between labels"
         if mixed
@@ -365,10 +332,9 @@ def protocol(run: Run) -> str:
     )
     return (
         f"{votes_in_words(run)} on {m['items']:,} items were pooled with a Bayesian {model}, {matrices}, Dirichlet "
-        "priors on both "
-        f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
-        f"{off}). p is the posterior probability averaged over {m['draws']:,} draws around "
-        f"the mode (seed {m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
+        f"priors on both (prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the "
+        f"diagonal and {off}). p is the posterior probability averaged over {m['draws']:,} draws around the mode (seed "
+        f"{m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
         f"{m['input']['sha256'] or '(none: a dataframe)'}."
         + "".join(f" {note[0].upper()}{note[1:]}." for note in model_notes(m))
     )
@@ -378,29 +344,22 @@ def rai_facts(run: Run, notes: Sequence[str] = (), hidden: Sequence[str] = ()) -
     """Return the fields on responsible use: annotation, missing data, limits, biases, uses."""
     facts = run.manifest
     n_rows = int(run.scan("items").select(pl.len()).collect().item())
-    private = (
-        "Annotators have pseudonyms; the key is not part of the data."
-        if hidden
-        else "Annotators' ids are those that were given: look at them before publishing."
-    )
+    ids = "Annotators' ids are those that were given: look at them before publishing."
+    private = "Annotators have pseudonyms; the key is not part of the data." if hidden else ids
+    missing = [f"{facts['items_without_votes']:,} of {facts['items']:,} items have no vote."]
+    missing += [f"{count:,} rows were left out: {why}." for why, count in facts["dropped"].items() if count]
     return {
         "rai:dataAnnotationProtocol": protocol(run),
         "rai:dataAnnotationAnalysis": [_checked(run), *(f"{name}: {shares}; uncertain {uncertain}; alpha {alpha}"
                                                         for name, shares, uncertain, alpha in _questions(run))],
         "rai:annotationsPerItem": f"{facts['votes'] / max(n_rows, 1):.2f} on average, per question",
         "rai:machineAnnotationTools": [f"moral-entropy {__version__}"],
-        "rai:dataCollectionMissingData": " ".join(_missing(run)),
+        "rai:dataCollectionMissingData": " ".join(missing),
         "rai:dataLimitations": [*_limitations(run, hidden), *notes],
         "rai:dataBiases": list(_biases(run)),
         "rai:dataUseCases": list(_uses(run)),
         "rai:personalSensitiveInformation": [f"{private} Texts are as they were given."],
     }  # fmt: skip
-
-
-def _missing(run: Run) -> Iterator[str]:
-    facts = run.manifest
-    yield f"{facts['items_without_votes']:,} of {facts['items']:,} items have no vote."
-    yield from (f"{count:,} rows were left out: {why}." for why, count in facts["dropped"].items() if count)
 
 
 def _limitations(run: Run, hidden: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from moral_entropy import __version__
 from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.files import check_free, whole_file, without_formulas, write_text
 from moral_entropy.model.entropy import MOST_WRONG
-from moral_entropy.report.card import CROISSANT, About, croissant_facts, dataset_card
+from moral_entropy.report.card import CROISSANT, About, write_texts
 from moral_entropy.report.figures import slug
 from moral_entropy.runs.folder import digest_of, whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
@@ -87,8 +87,7 @@ def export_run(
     run, target = as_run(run), Path(out)
     check_suffix(target, to)
     check_free(target, force=force)
-    by_group = to in ("hf", "release", "csv", "xlsx", "jsonl", "parquet", "lewidi")
-    if group is not None and not by_group:
+    if group is not None and to in ("wide", *TOOLS):
         msg = f"soft labels per group have columns of their own, for which {to} has no place. Export to csv or hf."
         raise UsageError(msg)
     aliases = {} if names else pseudonyms(run)
@@ -141,14 +140,12 @@ def pseudonyms(run: Run) -> dict[str, str]:
 
 def reading_flags(run: Run) -> list[str]:
     """Return the flags with which an audit of an export has the same votes: who voted how often, and spellings."""
-    options = run.manifest["options"]["read"]
+    options, labels = run.manifest["options"]["read"], [label for entry in run.questions for label in entry.labels]
     flags = ["--anonymous"] if run.manifest["anonymous"] else []
     flags += ["--on-repeat", "count"] if options["on_repeat"] == "count" and not flags else []
     flags += ["--keep-case"] if options["keep_case"] else []
-    labels = [label for question in run.questions for label in question.labels]
-    return flags + (
-        ["--missing", ""] if options["missing"] is not None or any(no_answers([label]) for label in labels) else []
-    )
+    spelt = options["missing"] is not None or any(no_answers([label]) for label in labels)
+    return flags + (["--missing", ""] if spelt else [])
 
 
 # --- Rows ------------------------------------------------------------------------------------------------------------
@@ -212,9 +209,8 @@ def item_columns(run: Run) -> pl.DataFrame:
     by_item = votes.group_by("item", maintain_order=True)
     constant = by_item.agg(pl.col(columns).n_unique()).select(pl.col(columns).max() <= 1) if columns else pl.DataFrame()
     people = votes["annotator"].cast(pl.String).unique()
-    plain = [
-        name for name in columns if constant[name][0] and not votes[name].cast(pl.String).is_in(people.implode()).any()
-    ]
+    plain = [name for name in columns if constant[name][0]]
+    plain = [name for name in plain if not votes[name].cast(pl.String).is_in(people.implode()).any()]
     return by_item.agg(pl.col(plain).first())
 
 
@@ -227,31 +223,11 @@ def wide_rows(run: Run) -> pl.LazyFrame:
     lead = [*domain, *(["text"] if run.has("texts") else []), *item_columns(run).columns[1:]]
     sheet = rows.select("item", *lead).unique("item", keep="first", maintain_order=True)
     for question in run.questions:
-        name = question.name if len(run.questions) > 1 else "label"
-        p = name if len(run.questions) > 1 else ""
-        figures = {name: "label", f"{p} p".strip(): "p" if question.positive else "chance"}
+        name, start = (question.name, f"{question.name} ") if len(run.questions) > 1 else ("label", "")
+        columns = {name: "label", f"{start}p": "p" if question.positive else "chance", f"{start}uncertain": "uncertain"}
         of_question = rows.filter(question=question.name).unique("item", keep="first", maintain_order=True)
-        cells = of_question.select("item", uncertain="uncertain", **figures)
-        cells = cells.rename({"uncertain": f"{p} uncertain".strip()}).select("item", *figures, f"{p} uncertain".strip())
-        sheet = sheet.join(cells, on="item", how="left", maintain_order="left")
+        sheet = sheet.join(of_question.select("item", **columns), on="item", how="left", maintain_order="left")
     return sheet
-
-
-def group_labels(run: Run, column: str) -> pl.LazyFrame:
-    """Return the soft labels of each group: one row per question and item, one column per group and label.
-
-    Parameters
-    ----------
-    run
-        The run.
-    column
-        The column of the groups, as `--annotator-group` named it.
-    """
-    shares = _group_items(run, column)
-    several_labels = shares.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
-    name = pl.format("p {}: {}", "group", "label") if several_labels else pl.format("p {}", "group")
-    cells = shares.with_columns(name=name, item=pl.col("item").cast(pl.String))
-    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
 
 
 def _group_items(run: Run, column: str) -> pl.DataFrame:
@@ -266,11 +242,16 @@ def _group_items(run: Run, column: str) -> pl.DataFrame:
 
 
 def _rows_by_group(run: Run, group: str | None, aliases: Names) -> pl.LazyFrame:
-    """Return the rows of an export, with the soft labels of a column's groups where one is named."""
+    """Return the rows of an export; where a column is named, with the soft labels of its groups, one column each."""
     rows = export_rows(run, aliases=aliases)
     if group is None:
         return rows
-    return rows.join(group_labels(run, group), on=["question", "part", "item"], how="left", maintain_order="left")
+    shares, keys = _group_items(run, group), ["question", "part", "item"]
+    several_labels = shares.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
+    name = pl.format("p {}: {}", "group", "label") if several_labels else pl.format("p {}", "group")
+    cells = shares.with_columns(name=name, item=pl.col("item").cast(pl.String))
+    by_item = cells.pivot("name", index=keys, values="p", aggregate_function="first").lazy()
+    return rows.join(by_item, on=keys, how="left", maintain_order="left")
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -333,10 +314,7 @@ def _write_hub(run: Run, target: Path, aliases: Names, group: str | None, about:
             votes, notes = release_votes(run, aliases)
             votes.write_parquet(partial / VOTES_FILE, compression="zstd")
         paths = {file: partial / file for file in files}
-        card = dataset_card(run, paths, about=about, notes=notes, hidden=list(aliases))
-        write_text(partial / "README.md", card)
-        facts = croissant_facts(run, paths, about=about, notes=notes, hidden=list(aliases))
-        write_text(partial / CROISSANT, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        write_texts(partial, "README.md", run, paths, about=about, notes=notes, hidden=list(aliases))
         if release:
             sums = [f"{digest_of(partial / name)}  {name}" for name in members if name != CHECKSUMS]
             write_text(partial / CHECKSUMS, "\n".join(sums) + "\n")
@@ -358,9 +336,8 @@ def release_votes(run: Run, aliases: Names) -> tuple[pl.DataFrame, list[str]]:
     columns = [name for name in votes.columns if name not in VOTES]
     of_items = item_columns(run).columns[1:]
     people = votes.group_by("annotator").agg(pl.col(columns).n_unique()) if columns else votes.select("annotator")
-    of_people = [
-        name for name in columns if name not in of_items and people[name].max() == 1 and votes[name].n_unique() > 1
-    ]
+    constant = [name for name in columns if people[name].max() == 1 and votes[name].n_unique() > 1]
+    of_people = [name for name in constant if name not in of_items]
     notes = [f"The column {name} is not published: it differs between the votes of one annotator."
              for name in columns if name not in (*of_items, *of_people)]  # fmt: skip
     votes = votes.select("question", "item", "annotator", "label", *of_items, *of_people)
@@ -398,13 +375,25 @@ def _check_earlier_export(target: Path, names: Sequence[str]) -> None:
 
 def _write_records(rows: pl.DataFrame, target: Path, tool: str) -> None:
     """Write records as one JSON array, or as JSON Lines."""
-    texts = (json.dumps(task, ensure_ascii=False, allow_nan=False) for task in TOOLS[tool](rows.iter_rows(named=True)))
+    tasks = TOOLS[tool](map(_task, rows.iter_rows(named=True)))
     begin, between, end = ("", "\n", "\n") if SUFFIXES[tool] == (".jsonl",) else ("[\n", ",\n", "\n]\n")
     with whole_file(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write(begin)
-        for n, text in enumerate(texts):
-            file.write(between + text if n else text)
+        file.writelines(
+            between * (n > 0) + json.dumps(task, ensure_ascii=False, allow_nan=False) for n, task in enumerate(tasks)
+        )
         file.write(end)
+
+
+def _task(row: dict[str, Any]) -> Row:
+    """Add to a row its text, votes and facts, and the probability of its consensus label, where it has them."""
+    facts = row.get("facts") or {"domain": row["domain"]}
+    return row | {
+        TEXT: row.get(TEXT) or "",
+        "votes": list(zip(row.get("annotators") or (), row.get("annotations") or (), strict=True)),
+        "facts": {name: value for name, value in facts.items() if value is not None},
+        "score": row["soft_label"] and dict(zip(row["labels"], row["soft_label"], strict=True)).get(row["label"]),
+    }
 
 
 def _need_votes(run: Run) -> None:
@@ -485,7 +474,7 @@ def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
 # --- Tasks and records of annotation tools ---------------------------------------------------------------------------
 
 Row = Mapping[str, Any]
-"""Question, item, domain, text, labels, soft_label, label, annotators, annotations; facts has further columns."""
+"""Question, item, text, labels, label and its score, votes (annotator and label), facts (domain and other columns)."""
 
 AGENT = f"moral-entropy {__version__}"
 TEXT = "text"
@@ -523,12 +512,8 @@ def write_tasks(run: Run, queue: pl.DataFrame, out: Path, *, to: str, prediction
         _write_records(rows.with_columns(facts=pl.struct("domain", *facts)), out, to)
         return f"audit what {to} exports together with the earlier votes: the items have the same ids"
     names = [question.name for question in run.questions if question.name in set(pairs["question"])]
-    lead = [
-        "item",
-        *(name for name in ("domain", "text") if name in rows.columns and rows[name].null_count() < rows.height),
-        *facts,
-    ]
-    sheet = rows.unique("item", keep="first", maintain_order=True).select(*lead)
+    lead = [name for name in ("domain", "text") if name in rows.columns and rows[name].null_count() < rows.height]
+    sheet = rows.unique("item", keep="first", maintain_order=True).select("item", *lead, *facts)
     if predictions:
         for name in names:
             suggested = rows.filter(question=name).select("item", pl.col("label").alias(f"suggested {name}"))
@@ -547,20 +532,15 @@ def label_studio_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """
     for at, (item, group) in enumerate(_by_item(rows), 1):
         predictions = [
-            {"model_version": AGENT, "score": _chance(row), "result": [_choice(row, row["label"], n)]}
-            for n, row in enumerate(group, 1)
-            if row["label"] is not None
-        ]
+            {"model_version": AGENT, "score": row["score"], "result": [_choice(row, row["label"], n)]}
+            for n, row in enumerate(group, 1) if row["label"] is not None
+        ]  # fmt: skip
         annotations = [
-            {
-                "completed_by": None if annotator == ANONYMOUS else {"email": annotator},
-                "was_cancelled": False,
-                "result": [_choice(row, label, n)],
-            }
-            for n, row in enumerate(group, 1)
-            for annotator, label in _votes(row)
-        ]
-        data = {TEXT: _text(group[0]), ITEM_KEY: item, **_facts(group[0])}
+            {"completed_by": None if annotator == ANONYMOUS else {"email": annotator}, "was_cancelled": False,
+             "result": [_choice(row, label, n)]}
+            for n, row in enumerate(group, 1) for annotator, label in row["votes"]
+        ]  # fmt: skip
+        data = {TEXT: group[0][TEXT], ITEM_KEY: item, **group[0]["facts"]}
         yield {"id": at, "data": data, "annotations": annotations, "predictions": predictions}
 
 
@@ -575,40 +555,33 @@ def argilla_records(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         responses = {
             row["question"]: [
                 {"value": label, "user_id": None if annotator == ANONYMOUS else annotator, "status": "submitted"}
-                for annotator, label in _votes(row)
+                for annotator, label in row["votes"]
             ]
-            for row in group
-        }
+            for row in group if row["votes"]
+        }  # fmt: skip
         suggestions = {
-            row["question"]: {"value": row["label"], "score": _chance(row), "agent": AGENT}
-            for row in group
-            if row["label"] is not None
-        }
-        yield {
-            "id": item,
-            "fields": {TEXT: _text(group[0])},
-            "metadata": _facts(group[0]),
-            "suggestions": suggestions,
-            "responses": {question: answers for question, answers in responses.items() if answers},
-            "vectors": {},
-        }
+            row["question"]: {"value": row["label"], "score": row["score"], "agent": AGENT}
+            for row in group if row["label"] is not None
+        }  # fmt: skip
+        yield {"id": item, "fields": {TEXT: group[0][TEXT]}, "metadata": group[0]["facts"], "suggestions": suggestions,
+               "responses": responses, "vectors": {}}  # fmt: skip
 
 
 def doccano_examples(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return one example per row, as a classification project imports it; labels of annotators, without their names."""
     for row in rows:
-        labels = [label for _, label in _votes(row)] or ([row["label"]] if row["label"] is not None else [])
+        labels = [label for _, label in row["votes"]] or ([row["label"]] if row["label"] is not None else [])
         keys = {ITEM_KEY: row["item"], QUESTION_KEY: row["question"]}
-        yield {TEXT: _text(row), "label": list(dict.fromkeys(labels)), **keys, **_facts(row)}
+        yield {TEXT: row[TEXT], "label": list(dict.fromkeys(labels)), **keys, **row["facts"]}
 
 
 def prodigy_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return one task per vote, as `db-out` has them; of a row without votes one task that waits for an answer."""
     for row in rows:
         suggested = {} if row["label"] is None else {"suggested": row["label"]}
-        score = {} if row["label"] is None else {"score": _chance(row)}
+        score = {} if row["label"] is None else {"score": row["score"]}
         task = {
-            TEXT: _text(row),
+            TEXT: row[TEXT],
             ITEM_KEY: row["item"],
             QUESTION_KEY: row["question"],
             "_input_hash": _hash(row["item"]),
@@ -617,12 +590,11 @@ def prodigy_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             "options": [{"id": label, "text": label} for label in row["labels"]],
             "config": {"choice_style": "single"},
             **score,
-            "meta": _facts(row) | suggested | score,
+            "meta": row["facts"] | suggested | score,
         }
-        votes = _votes(row)
-        if not votes and "annotations" not in row:
+        if not row["votes"] and "annotations" not in row:
             yield task
-        for annotator, label in votes:
+        for annotator, label in row["votes"]:
             by = {} if annotator == ANONYMOUS else {"_annotator_id": annotator, "_session_id": annotator}
             yield task | {"accept": [label], "answer": "accept"} | by
 
@@ -638,27 +610,6 @@ TOOLS: dict[str, Callable[[Iterable[Row]], Iterator[dict[str, Any]]]] = {
 def _by_item(rows: Iterable[Row]) -> Iterator[tuple[Any, list[Row]]]:
     for item, group in groupby(rows, key=lambda row: row["item"]):
         yield item, list(group)
-
-
-def _votes(row: Row) -> list[tuple[str, str]]:
-    return list(zip(row.get("annotators") or (), row.get("annotations") or (), strict=True))
-
-
-def _text(row: Row) -> str:
-    return row.get(TEXT) or ""
-
-
-def _facts(row: Row) -> dict[str, Any]:
-    """Return the domain and the item's own columns, where it has them."""
-    facts = row["facts"] if "facts" in row else {"domain": row["domain"]}
-    return {name: value for name, value in facts.items() if value is not None}
-
-
-def _chance(row: Row) -> float | None:
-    """Return the probability of the consensus label."""
-    if row["label"] is None or row["soft_label"] is None:
-        return None
-    return float(dict(zip(row["labels"], row["soft_label"], strict=True))[row["label"]])
 
 
 def _hash(*names: str) -> int:

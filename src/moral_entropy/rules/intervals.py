@@ -99,9 +99,7 @@ def jeffreys_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats,
     >>> low.round(3), high.round(3)
     (array([0.669]), array([0.982]))
     """
-    tail = (1.0 - mass) / 2.0
-    low_m, high_m = (betaincinv(hits_m + 0.5, n_m - hits_m + 0.5, share) for share in (tail, 1.0 - tail))
-    return low_m, high_m
+    return beta_interval(hits_m, n_m - hits_m, mass)
 
 
 def _quantile(sorted_ms: Floats, n_m: Ints, share: float) -> Floats:

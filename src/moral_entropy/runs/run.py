@@ -33,6 +33,7 @@ from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation
+    from moral_entropy.report.export import Layout
     from moral_entropy.rules.gate import Limit
     from moral_entropy.verdict.verdict import Verdict
 
@@ -305,11 +306,30 @@ class Run:
 
         return check_limits(self.rules, maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 
-    def export(self, out: str | Path, *, to: str = "csv", force: bool = False) -> list[Path]:
-        """Write the items with votes, probabilities and soft labels for other programs, and return the files."""
+    def export(
+        self, out: str | Path, *, to: Layout = "csv", force: bool = False, group: str | None = None,
+        names: bool = False, about: Mapping[str, str] | None = None,
+    ) -> list[Path]:  # fmt: skip
+        """Write the items with votes, probabilities and soft labels for other programs, and return the files.
+
+        Parameters
+        ----------
+        out
+            A folder for "hf", "release", and for "lewidi" with several questions; else a file.
+        to
+            The layout.
+        force
+            Replace what is there.
+        group
+            Column of annotators' groups whose soft labels are written too.
+        names
+            Write annotators' names as they are, and not pseudonyms.
+        about
+            What a card says of the data: name, licence, language, url.
+        """
         from moral_entropy.report.export import export_run
 
-        return export_run(self, out, to=to, force=force)  # type: ignore[arg-type]
+        return export_run(self, out, to=to, force=force, group=group, names=names, about=about)
 
     def train(self, out: str | Path, **options: Any) -> dict[str, Any]:
         """Train a text classifier on the labels of the run, as `moral-entropy train` does, and return its scores."""

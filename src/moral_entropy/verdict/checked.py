@@ -35,13 +35,9 @@ sets with gold it is 0.4 to 1.9."""
 MOST_CHECKS = 100_000
 """Largest number of checks that anybody is told to make."""
 
-CHECKED = pl.Schema(
-    {
-        **dict.fromkeys(("kind", "name"), pl.String()),
-        "checked": pl.Int64(),
-        **dict.fromkeys(("wrong", "value", "low", "high"), pl.Float64()),
-    }
-)
+FIGURES = ("checked", "wrong", "value", "low", "high")
+CHECKED = pl.Schema({"kind": pl.String(), "name": pl.String(), **dict.fromkeys(FIGURES, pl.Float64())}
+                    | {"checked": pl.Int64()})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -127,23 +123,20 @@ def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> fl
     share = float(wrong_j @ weight_j)
     if wrong_j.min() == wrong_j.max():
         return 1.0
-    true_j = _true_risk(wrong_j, weight_j * worth, logit(np.clip(risk_j, 1e-6, 1.0 - 1e-6)))
-    return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
-
-
-def _true_risk(wrong_j: Floats, count_j: Floats, x_j: Floats) -> Floats:
-    """Fit logit risk = a + b x to checked labels: a is free, b is drawn towards `SLOPE`."""
     # Late: few commands need it, and it takes long to load.
     from scipy.optimize import minimize
 
-    sign_j, off_j = 2.0 * wrong_j - 1.0, x_j - np.average(x_j, weights=count_j)
+    x_j = logit(np.clip(risk_j, 1e-6, 1.0 - 1e-6))
+    sign_j, off_j = 2.0 * wrong_j - 1.0, x_j - np.average(x_j, weights=weight_j)
 
     def penalised(at: Floats) -> float:
-        likelihood = count_j @ log_expit(sign_j * (at[0] + at[1] * off_j))
+        # The logit of the risk is a + b x: a is free, b is drawn towards `SLOPE`.
+        likelihood = (weight_j * worth) @ log_expit(sign_j * (at[0] + at[1] * off_j))
         return float((at[1] - SLOPE) ** 2 / (2.0 * SLOPE_SD**2) - likelihood)
 
-    at = minimize(penalised, [float(logit(np.average(wrong_j, weights=count_j))), SLOPE], tol=1e-9).x
-    return np.asarray(expit(at[0] + at[1] * off_j))
+    at = minimize(penalised, [float(logit(share)), SLOPE], tol=1e-9).x
+    true_j = expit(at[0] + at[1] * off_j)
+    return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
 
 
 def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
@@ -237,7 +230,8 @@ def spot_checks_of(run: Run) -> Checks | None:
     # Of a run whose labels are the answers, what was wrong before.
     rows = rows.with_columns(label=pl.coalesce("label", "now"))
     in_blocks = all(from_blocks(sheet["weight"].to_numpy()) for _, sheet in rows.group_by("sheet"))
-    counts = _items_by_domain(run)
+    domain = pl.col("domain").fill_null(NO_DOMAIN)
+    counts = run.scan("items").group_by(domain=domain).agg(items=pl.col("count").sum()).collect(engine="streaming")
     answered, domains = _weighted(rows.drop_nulls("truth"), counts)
     every, _ = _weighted(rows, counts)
     population = float(counts.filter(pl.col("domain").is_in(domains) if domains else pl.lit(True))["items"].sum())
@@ -252,18 +246,14 @@ def spot_checks_of(run: Run) -> Checks | None:
 
 
 def _weighted(rows: pl.DataFrame, counts: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Let a sheet count as often as it has rows, and within it each row by its block; name the domains if not all."""
-    rows = rows.with_columns(weight=pl.col("weight") / pl.col("weight").mean().over("sheet"))
-    return _by_domain(rows, counts) if rows["limit"].is_not_null().any() else (rows, ())
+    """Let a sheet count as often as it has rows, and within it each row by its block.
 
-
-def _items_by_domain(run: Run) -> pl.DataFrame:
-    domain = pl.col("domain").fill_null(NO_DOMAIN)
-    return run.scan("items").group_by(domain=domain).agg(items=pl.col("count").sum()).collect(engine="streaming")
-
-
-def _by_domain(rows: pl.DataFrame, counts: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Let every domain count as often as it has items; name the domains where some have no checks."""
+    Where a sheet is limited to a domain, every domain counts as often as it has items; those with checks are named
+    where some have none.
+    """
+    rows = rows.with_columns(pl.col("weight") / pl.col("weight").mean().over("sheet"))
+    if rows["limit"].is_null().all():
+        return rows, ()
     rows = rows.with_columns(pl.col("domain").fill_null(NO_DOMAIN))
     rows = rows.join(counts, on="domain", how="left", maintain_order="left").with_columns(
         weight=pl.col("weight") * pl.col("items") / pl.col("weight").sum().over("domain")
@@ -289,7 +279,7 @@ def checked_frame(run: Run) -> pl.DataFrame:
     worst_first = sorted(people, key=lambda person: -round(person[1].low, DECIMALS))
     rows = [("consensus", "consensus", checks.error), *(("rule", *rule) for rule in rules),
             *(("annotator", *person) for person in worst_first)]  # fmt: skip
-    plain = [(kind, name, rate.checked, rate.wrong, rate.value, rate.low, rate.high) for kind, name, rate in rows]
+    plain = [(kind, name, *(getattr(rate, figure) for figure in FIGURES)) for kind, name, rate in rows]
     return pl.DataFrame(plain, schema=CHECKED, orient="row")
 
 
@@ -324,8 +314,8 @@ def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) ->
         wrong_j, weight_j = np.concatenate(wrong), np.concatenate([part["weight"].to_numpy() for part in parts])
         labelled = ~np.isnan(wrong_j)
         if not rule.soft and labelled.any():
-            weight_j = weight_j[labelled]
-            yield name, error_rate(wrong_j[labelled], checks.population, weight_j=weight_j, mass=run.interval)
+            rates = wrong_j[labelled], checks.population
+            yield name, error_rate(*rates, weight_j=weight_j[labelled], mass=run.interval)
 
 
 def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats:
@@ -355,8 +345,7 @@ def _rules_against_gold(run: Run, checks: Checks) -> Iterator[tuple[str, ErrorRa
     for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
         row = pooled_rate(run, name, "disagreement", "gold")
         if row is not None:
-            ends = (None if all_known else row[bound] for bound in ("low", "high"))
-            low, high = (row["value"] if end is None else end for end in ends)
+            low, high = (row["value"] if all_known or row[end] is None else row[end] for end in ("low", "high"))
             yield name, ErrorRate(row["n"], row["value"] * row["n"], row["value"], low, high, low, high)
 
 

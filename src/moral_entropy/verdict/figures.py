@@ -12,7 +12,7 @@ worst question's); with `care/` before it, one question's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -23,7 +23,7 @@ from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS, TIE
-from moral_entropy.verdict.rates import wrong_by
+from moral_entropy.verdict.rates import mean_over_items, wrong_by
 
 ORDER = ("unknown", "not yet", "ship soft", "ship")
 """Verdicts, from worst to best."""
@@ -35,16 +35,7 @@ Row = dict[str, Any]
 
 def uncertain_share(run: Run) -> float:
     """Return the share of labels that are uncertain: the chance of error is above ¼."""
-    weight, doubtful = pl.col("count"), wrong_by(run, "p") > MOST_WRONG + TIE
-    share = run.scan("items").select(weight.filter(doubtful).sum() / weight.sum())
-    return float(share.collect(engine="streaming").item() or 0.0)
-
-
-def votes_per_item(run: Run) -> float:
-    """Return the mean number of votes per item."""
-    weight = pl.col("count")
-    mean = run.scan("items").select((pl.col("n_votes") * weight).sum() / weight.sum())
-    return float(mean.collect(engine="streaming").item() or 0.0)
+    return mean_over_items(run, wrong_by(run, "p") > MOST_WRONG + TIE)
 
 
 def run_figures(run: Run, *, annotators: bool = True) -> dict[str, Row]:
@@ -59,29 +50,24 @@ def run_figures(run: Run, *, annotators: bool = True) -> dict[str, Row]:
     """
     fits = run.manifest["questions"]
     items = round(sum(fit["items_counted"] for fit in fits))
-    figures = {"uncertain": _row(uncertain_share(run), n=items), **_uncertain_by_question(fits)}
-    figures |= {"votes_per_item": _row(votes_per_item(run), n=items), **_alphas(run)}
+    figures = {"uncertain": _row(uncertain_share(run), n=items)}
+    for name in dict.fromkeys(fit["question"] for fit in fits):
+        parts = [(fit["uncertain"], fit["items_counted"]) for fit in fits if fit["question"] == name]
+        n = sum(count for _, count in parts)
+        figures[f"{name}/uncertain"] = _row(sum(share * count for share, count in parts) / max(n, 1.0), n=round(n))
+    figures |= {"votes_per_item": _row(mean_over_items(run, pl.col("n_votes")), n=items), **_alphas(run)}
     error = run.verdict.error
     # Without checked labels there is no value, and no limit holds.
-    figures["error"] = _row(None) if error is None else _row(error.value, error.low, error.high, error.checked)
-    figures["accuracy"] = (
-        _row(None) if error is None else _row(1.0 - error.value, 1.0 - error.high, 1.0 - error.low, error.checked)
-    )
+    figures |= {"error": _row(None), "accuracy": _row(None)}
+    if error is not None:
+        figures["error"] = _row(error.value, error.low, error.high, error.checked)
+        figures["accuracy"] = _row(1.0 - error.value, 1.0 - error.high, 1.0 - error.low, error.checked)
     figures["annotators.below_chance"] = _below_chance(run)
     return figures | (dict(_annotators(run)) if annotators else {})
 
 
 def _row(value: float | None, low: float | None = None, high: float | None = None, n: int = 0) -> Row:
     return {"value": value, "low": low, "high": high, "n": n}
-
-
-def _uncertain_by_question(fits: Iterable[Row]) -> dict[str, Row]:
-    sums: dict[str, list[float]] = {}
-    for fit in fits:
-        sums_of = sums.setdefault(fit["question"], [0.0, 0.0])
-        sums_of[0] += fit["uncertain"] * fit["items_counted"]
-        sums_of[1] += fit["items_counted"]
-    return {f"{name}/uncertain": _row(part / max(all_, 1.0), n=round(all_)) for name, (part, all_) in sums.items()}
 
 
 def _alphas(run: Run) -> dict[str, Row]:
@@ -138,24 +124,23 @@ def _like_consensus(run: Run) -> pl.DataFrame:
     votes = run.scan("votes").drop_nulls("annotator").join(labels, on=["question", "item"], how="inner")
     matching = pl.col("weight") * (pl.col("label") == pl.col("consensus"))
     by_annotator = votes.group_by("question", pl.col("annotator").cast(pl.String)).agg(
-        right=matching.sum(), n=pl.col("weight").sum()
+        right=matching.sum(), n=pl.col("weight").sum().round().cast(pl.Int64)
     )
-    by_annotator = by_annotator.with_columns(pl.col("n").round().cast(pl.Int64))
     return by_annotator.sort("question", "annotator").collect(engine="streaming")
 
 
-def _shares(counted: pl.DataFrame, reference: str, mass: float) -> Iterator[tuple[str, Row]]:
+def _shares(counts: pl.DataFrame, reference: str, mass: float) -> Iterator[tuple[str, Row]]:
     """Yield the accuracy of every annotator, with its exact interval: by question, and over all."""
-    everything = counted.group_by("annotator", maintain_order=True).agg(pl.col("right", "n").sum())
+    everything = counts.group_by("annotator", maintain_order=True).agg(pl.col("right", "n").sum())
     pooled = everything.with_columns(question=pl.lit("")).select("question", "annotator", "right", "n")
-    for frame in (counted.select("question", "annotator", "right", "n"), pooled):
+    for frame in (counts.select("question", "annotator", "right", "n"), pooled):
         low, high = exact_interval(frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy(), mass)
-        for (question, annotator, right, n), least, upper in zip(frame.iter_rows(), low, high, strict=True):
+        for (question, annotator, right, n), lower, upper in zip(frame.iter_rows(), low, high, strict=True):
             scope = f"{question}/" if question else ""
-            yield f"{scope}{ANNOTATOR}{annotator}.accuracy{reference}", _row(right / n, float(least), float(upper), n)
+            yield f"{scope}{ANNOTATOR}{annotator}.accuracy{reference}", _row(right / n, float(lower), float(upper), n)
 
 
-def is_at_least(answer: str, wanted: str) -> bool:
+def is_at_least(answer: str, least: str) -> bool:
     """Return whether a verdict is as good as one that is asked for.
 
     Examples
@@ -163,4 +148,4 @@ def is_at_least(answer: str, wanted: str) -> bool:
     >>> is_at_least("ship", "ship soft"), is_at_least("unknown", "ship soft")
     (True, False)
     """
-    return ORDER.index(answer) >= ORDER.index(wanted)
+    return ORDER.index(answer) >= ORDER.index(least)

@@ -81,8 +81,7 @@ def wrong_if_independent(consensus: Consensus, fit: QuestionFit) -> tuple[float,
 
 def _paper_p(consensus: Consensus, fit: QuestionFit) -> Floats:
     """Compute label probabilities at the mode of the paper's model, which begins at the vote shares."""
-    patterns = fit.patterns
-    options = replace(consensus.options, model="paper")
+    patterns, options = fit.patterns, replace(consensus.options, model="paper")
     posterior = log_posterior(consensus.votes, fit.ballot, patterns, consensus.priors, options)
     sample = posterior.sample(SAMPLE_VOTES)
     mode = maximise(sample, share_start(sample), tolerance=NEAR_ENOUGH, max_passes=MAX_PASSES).at
@@ -96,17 +95,15 @@ def wrong_by(run: Run, column: str) -> pl.Expr:
     return pl.when(two).then(pl.min_horizontal(p, 1.0 - p)).otherwise(1.0 - p)
 
 
+def mean_over_items(run: Run, value: pl.Expr) -> float:
+    """Average a value of the table of items over all items."""
+    mean = run.scan("items").select((value * pl.col("count")).sum() / pl.col("count").sum())
+    return float(mean.collect(engine="streaming").item() or 0.0)
+
+
 def leading_rates(run: Run) -> pl.DataFrame:
     """Return the audit of rules with the rates that lead by their plain names."""
     return with_leading_rates(run.rules, expected=run.model == "mixed")
-
-
-def main_rule(run: Run) -> str:
-    """Name the rule most readers would have used: published labels, plurality, majority, or the first audited."""
-    audited: list[str] = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
-    many_labels = any(question.positive is None for question in run.questions)
-    candidates = ["published", "plurality" if many_labels else "majority", "majority", "any", *audited]
-    return next(rule for rule in candidates if rule in audited or not audited)
 
 
 def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") -> dict[str, Any] | None:
@@ -120,8 +117,7 @@ def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") 
         rows = [row for row in wrong_rows(frame) if row["question"] == ALL and row["value"] is not None]
         return rows[0] if rows else None
     where = {"question": ALL, "domain": ALL, "label": ALL, "rule": rule, "metric": metric, "reference": reference}
-    matches = leading_rates(run).filter(**where)
-    matches = matches.drop_nulls("value")
+    matches = leading_rates(run).filter(**where).drop_nulls("value")
     return None if matches.is_empty() else matches.row(0, named=True)
 
 
@@ -161,13 +157,10 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
         figures["disagreement"] = pooled_rate(run, names[0], "disagreement", reference)
         figures["accuracy"] = accuracy.get(names[0])
         if figures["accuracy"] is not None:
-            by_metric = {metric: _figure(row) for metric, row in figures.items()}
+            by_metric = {metric: row and {name: row[name] for name in ("value", "low", "high", "n")}
+                         for metric, row in figures.items()}  # fmt: skip
             matches.append({"names": names, "reference": reference, "figures": by_metric})
     return matches
-
-
-def _figure(row: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if row is None else {name: row[name] for name in ("value", "low", "high", "n")}
 
 
 def interval_in_percent(value: float, low: float | None = None, high: float | None = None) -> str:
@@ -193,10 +186,6 @@ def ends_in_percent(low: float, high: float) -> tuple[str, str]:
     (('0.9', '3.2'), ('20', '23'))
     """
     digits = 1 if high < 0.0995 else 0
-    return _outward(low, digits, up=False), _outward(high, digits, up=True)
-
-
-def _outward(share: float, digits: int, *, up: bool) -> str:
-    scaled = tie_key(share * 100 * 10**digits)
-    units = math.ceil(scaled) if up else math.floor(scaled)
-    return f"{max(units, 0) / 10**digits:z.{digits}f}"
+    units = math.floor(tie_key(low * 100 * 10**digits)), math.ceil(tie_key(high * 100 * 10**digits))
+    lower, upper = (f"{max(unit, 0) / 10**digits:z.{digits}f}" for unit in units)
+    return lower, upper

@@ -73,7 +73,10 @@ def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints
     end_i = np.cumsum(count_i[order_i])
     total = round(float(end_i[-1])) if len(end_i) else 0
     if MOST_CHECKED * total < n < total:
-        return _draw_plainly(order_i, end_i, n, seed)
+        # At random, as blocks of one or two would weigh very unequally.
+        unit_b = np.random.default_rng([seed, n]).choice(total, n, replace=False)
+        at, times = np.unique(np.searchsorted(end_i, unit_b, side="right"), return_counts=True)
+        return order_i[at], times.astype(float) * (total / n)
     edge_b = np.arange(n + 1) * total // n if n < total else np.arange(total + 1)
     unit_b = np.random.default_rng([seed, n]).integers(edge_b[:-1], edge_b[1:])
     at_b = np.searchsorted(end_i, unit_b, side="right")
@@ -93,14 +96,6 @@ def from_blocks(weight_b: Floats) -> bool:
     False
     """
     return bool(len(weight_b) > 0 and weight_b.min() >= 1.0 / MOST_CHECKED)
-
-
-def _draw_plainly(order_i: Ints, end_i: Floats, n: int, seed: int) -> tuple[Ints, Floats]:
-    """Draw items at random, as blocks of one or two would weigh very unequally."""
-    total = round(float(end_i[-1]))
-    unit_b = np.random.default_rng([seed, n]).choice(total, n, replace=False)
-    at, times = np.unique(np.searchsorted(end_i, unit_b, side="right"), return_counts=True)
-    return order_i[at], times.astype(float) * (total / n)
 
 
 def make_sheet(
@@ -206,8 +201,23 @@ def sheet_name(number: int) -> str:
 
 
 def with_answers(run: Run, sources: Iterable[Any]) -> Run:
-    """Return a run with the answers of filled-in sheets; of a run on disk the folder has them then."""
-    rows = add_answers(run, sources)
+    """Return a run with the answers of filled-in sheets; of a run on disk the folder has them then.
+
+    Parameters
+    ----------
+    run
+        The run that the answers are about.
+    sources
+        Files or dataframes with the columns item, answer and, if there are several questions, question; `sheet` and
+        `weight` as the sheet had them.
+    """
+    rows = spot_checks(run)
+    for source in sources:
+        sheet = read_answers(run, source)
+        # A row left blank takes nothing back that was answered before.
+        blank = sheet.filter(pl.col(ANSWER).is_null()).join(rows.drop_nulls(ANSWER), on=KEYS, how="anti")
+        sheet = pl.concat([sheet.drop_nulls(ANSWER), blank])
+        rows = pl.concat([rows.join(sheet, on=KEYS, how="anti", maintain_order="left"), sheet])
     if run.path is not None:
         _write_checks(run.path, rows)
         return replace(run)
@@ -256,27 +266,6 @@ def _write_checks(folder: Path, rows: pl.DataFrame) -> None:
     note_files(folder, ["spot_checks.parquet"])
 
 
-def add_answers(run: Run, sources: Iterable[Any]) -> pl.DataFrame:
-    """Return the spot checks of a run with the answers of filled-in sheets.
-
-    Parameters
-    ----------
-    run
-        The run that the answers are about.
-    sources
-        Files or dataframes with the columns item, answer and, if there are several questions, question; `sheet` and
-        `weight` as the sheet had them.
-    """
-    rows = spot_checks(run)
-    for source in sources:
-        sheet = read_answers(run, source)
-        # A row left blank takes nothing back that was answered before.
-        blank = sheet.filter(pl.col(ANSWER).is_null()).join(rows.drop_nulls(ANSWER), on=KEYS, how="anti")
-        sheet = pl.concat([sheet.drop_nulls(ANSWER), blank])
-        rows = pl.concat([rows.join(sheet, on=KEYS, how="anti", maintain_order="left"), sheet])
-    return rows
-
-
 def check_sheets(sources: Iterable[Any]) -> None:
     """Refuse sheets that cannot be read or lack a column: before the votes are fitted, which can take long."""
     for source in sources:
@@ -296,7 +285,7 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     items = run.scan("items").select(*KEYS, "label").collect(engine="streaming")
     keyed = items.with_columns(key=pl.col("item").cast(pl.String))
     rows = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
-    answered, blank = (rows.filter(drawn_b) for drawn_b in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
+    answered, blank = (rows.filter(part) for part in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
     _check_answers(answered, table.name, run)
     labels = [_label(run, table.name, *row) for row in answered.select("question", "item", ANSWER).iter_rows()]
     answered = answered.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
@@ -304,9 +293,9 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     # Sheets are numbered as they were written; rows of nobody's sheet are a random one.
     parts = pl.col("sheet").str.extract_groups(r"^(measure|repair)-(\d+)$")
     purpose, number = parts.struct[0].fill_null("measure"), parts.struct[1].cast(pl.Int32).fill_null(1)
-    both = pl.concat([answered, blank]).unique(KEYS, keep="first", maintain_order=True)
-    both = both.with_columns(purpose=purpose, sheet=number)
-    return both.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=items.schema["item"]), extra_columns="ignore")
+    sheet = pl.concat([answered, blank]).unique(KEYS, keep="first", maintain_order=True)
+    sheet = sheet.with_columns(purpose=purpose, sheet=number)
+    return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=items.schema["item"]), extra_columns="ignore")
 
 
 def _require_columns(table: Source) -> None:
@@ -376,7 +365,7 @@ def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
 
 
 def _label(run: Run, name: str, question: str, item: object, answer: str) -> str:
-    labels = next(new_options.labels for new_options in run.questions if new_options.name == question)
+    labels = next(entry.labels for entry in run.questions if entry.name == question)
     at = match_label(answer, labels)
     if at is None:
         msg = (

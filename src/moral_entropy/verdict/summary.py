@@ -87,8 +87,8 @@ class Summary:
             Columns of the window.
         """
         width = min(max(width, NARROW), WIDE)
-        rows, footer = self._cells(width - 60)
-        table = [f"  {line}" for line in text_table(self._heads, rows, n_words=1)]
+        heads, rows, footer = self._table(width - 60)
+        table = [f"  {line}" for line in text_table(heads, rows, n_words=1)]
         parts = [
             [self.heading[:WIDE]],
             _at_most(LINES["notes"], self.notes, width, "  ", "more notes in the report"),
@@ -103,27 +103,21 @@ class Summary:
 
     def markdown(self) -> str:
         """Return the same as Markdown."""
-        rows, footer = self._cells(WIDE)
-        lists = [f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups)]
-        table = markdown_table(self._heads, [[markdown_text(cell) for cell in row] for row in rows])
-        commands = [f"- {name}: `{command}`" for name, command in self.commands.items()]
-        doubts = [f"- **!** {markdown_text(text)}" for text in self.warnings]
-        parts = [
-            f"**{markdown_text(self.heading)}**",
-            "\n".join(lists),
-            table,
-            footer,
-            "\n".join([*doubts, *commands]),
-        ]
-        return "\n\n".join(part for part in parts if part) + "\n"
+        heads, rows, footer = self._table(WIDE)
+        texts = [f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups)]
+        table = markdown_table(heads, [[markdown_text(cell) for cell in row] for row in rows])
+        last = [*(f"- **!** {markdown_text(text)}" for text in self.warnings),
+                *(f"- {name}: `{command}`" for name, command in self.commands.items())]  # fmt: skip
+        parts = f"**{markdown_text(self.heading)}**", "\n".join(texts), table, footer, "\n".join(last)
+        return "\n\n".join(filter(None, parts)) + "\n"
 
     def html(self) -> str:
         """Return the same for a notebook."""
-        rows, footer = self._cells(WIDE)
-        texts = [*self.notes, *self.sentences, *self.groups, *([footer] if footer else [])]
+        heads, rows, footer = self._table(WIDE)
+        texts = filter(None, (*self.notes, *self.sentences, *self.groups, footer))
         return "\n".join([
             f"<p><b>{escape(self.heading)}</b></p>",
-            html_table(self._heads, rows),
+            html_table(heads, rows),
             *(f"<p>{escape(text)}</p>" for text in texts),
             *(f"<p><b>!</b> {escape(text)}</p>" for text in self.warnings),
             *(f"<p>{escape(name)}: <code>{escape(command)}</code></p>" for name, command in self.commands.items()),
@@ -131,7 +125,10 @@ class Summary:
 
     def record(self) -> dict[str, Any]:
         """Return the same as plain values, with the figures as numbers: what `audit --json` prints."""
-        run = self.run
+        run, paths = self.run, dict[str, str]()
+        if run.path is not None:
+            files = {"run": run.path, "report": run.path / REPORT, "spot_check": run.path / sheet_name(1)}
+            paths = {name: str(file) for name, file in files.items() if file.exists()}
         return {
             "verdict": asdict(self.verdict),
             "summary": {"questions": list(self.questions), "sentences": list(self.sentences),
@@ -142,34 +139,23 @@ class Summary:
             "best_rule": run.manifest.get("best_rule"),
             "advice": run.manifest["advice"],
             "checked": run.checked.to_dicts(),
-            "paths": self._paths(),
+            "paths": paths,
         }  # fmt: skip
 
-    @property
-    def _heads(self) -> tuple[str, ...]:
+    def _table(self, longest: int) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+        """Return the heads and the rows that are shown, and a sentence about the others."""
         has_gold = [row["gold"] is not None for row in self.questions]
-        return (*HEADS[:-1], "wrong by gold" if all(has_gold) else "wrong" if any(has_gold) else HEADS[-1])
-
-    def _cells(self, longest: int) -> tuple[list[tuple[str, ...]], str]:
-        """Return the rows that are shown, and a sentence about the others."""
-        most = LINES["rows"] if len(self.questions) <= LINES["rows"] else LINES["rows"] - 1
-        visible, hidden = self.questions[:most], self.questions[most:]
+        heads = (*HEADS[:-1], "wrong by gold" if all(has_gold) else "wrong" if any(has_gold) else HEADS[-1])
+        n_rows = LINES["rows"] if len(self.questions) <= LINES["rows"] else LINES["rows"] - 1
         rows: list[tuple[str, ...]] = [
             (short_name(row["question"], longest), _alpha(row), percent(row["uncertain"]), percent(row["differs"]),
              wrong_range(row))
-            for row in visible
+            for row in self.questions[:n_rows]
         ]  # fmt: skip
-        if not hidden:
-            return rows, ""
-        doubted = [row["uncertain"] for row in hidden]
-        between = f"{percent(min(doubted))} to {percent(max(doubted))}"
-        return rows, f"and {many(len(hidden), 'more question')}, less in doubt (uncertain {between}): see the report"
-
-    def _paths(self) -> dict[str, str]:
-        if (path := self.run.path) is None:
-            return {}
-        files = {"report": path / REPORT, "spot_check": path / sheet_name(1)}
-        return {"run": str(path)} | {name: str(file) for name, file in files.items() if file.is_file()}
+        if not (hidden := [row["uncertain"] for row in self.questions[n_rows:]]):
+            return heads, rows, ""
+        doubt = f"less in doubt (uncertain {percent(min(hidden))} to {percent(max(hidden))})"
+        return heads, rows, f"and {many(len(hidden), 'more question')}, {doubt}: see the report"
 
 
 def summarise(run: Run) -> Summary:
@@ -259,10 +245,9 @@ def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
 
 
 def _alpha(row: dict[str, Any]) -> str:
-    alpha = row["alpha"]
-    if alpha is None:
+    if row["alpha"] is None:
         return "–"
-    return f"α {alpha:z.2f}".replace("0.", ".") + (" ordered" if row["ordered"] else "")
+    return f"α {row['alpha']:z.2f}".replace("0.", ".") + (" ordered" if row["ordered"] else "")
 
 
 def wrong_range(row: dict[str, Any]) -> str:
@@ -312,8 +297,7 @@ def _sentences(run: Run) -> list[str]:
 def _warnings(run: Run, findings: Sequence[Finding]) -> Iterator[str]:
     """Yield what to look at: what must be settled, people, doubts, labels that nobody chose, notes."""
     subjects = {name for finding in findings if finding.is_warning for name in finding.subject.split(", ")}
-    grave = [finding for finding in findings if finding.level == "bad"]
-    yield from (f"{finding.text}." for finding in grave)
+    yield from (f"{finding.text}." for finding in findings if finding.level == "bad")
     yield from outlying_people(run, subjects)
     yield from (f"{finding.text}." for finding in findings if finding.level == "doubt")
     many_questions = len(run.manifest["questions"]) > 1
@@ -323,7 +307,7 @@ def _warnings(run: Run, findings: Sequence[Finding]) -> Iterator[str]:
             yield f"{many(unchosen, 'item')}{about} {'has' if unchosen == 1 else 'have'} a label that nobody chose."
 
 
-def outlying_people(run: Run, known: Iterable[str] = ()) -> Iterator[str]:
+def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
     """Name, question by question, the annotator who is surely far worse than the others.
 
     Where there are known answers, by how often votes agree with these; else with the majority of the others.
@@ -332,7 +316,7 @@ def outlying_people(run: Run, known: Iterable[str] = ()) -> Iterator[str]:
     ----------
     run
         The run.
-    known
+    except_for
         Who is named elsewhere.
     """
     by_gold = run.verdict.checked_by == "gold"
@@ -343,7 +327,7 @@ def outlying_people(run: Run, known: Iterable[str] = ()) -> Iterator[str]:
         right_a, n_a = frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy()
         far_a = jeffreys_interval(right_a * n_a, n_a, SURE)[1] < np.median(right_a) - GAP
         names = frame["annotator"].cast(pl.String).to_list()
-        order = [a for a in np.argsort(right_a, kind="stable") if far_a[a] and names[a] not in set(known)]
+        order = [a for a in np.argsort(right_a, kind="stable") if far_a[a] and names[a] not in set(except_for)]
         if len(right_a) < 3 or not order:
             continue
         first, rest_a = order[0], right_a[~far_a]
@@ -367,7 +351,7 @@ def _commands(run: Run) -> dict[str, str]:
 # --- Text -----------------------------------------------------------------------------------------------------------
 
 
-def short_name(name: str, most: int = 24) -> str:
+def short_name(name: str, longest: int = 24) -> str:
     r"""Return a name from the data as one word or in quotes, so that it can imitate no line of the screen.
 
     Examples
@@ -375,17 +359,17 @@ def short_name(name: str, most: int = 24) -> str:
     >>> short_name("care"), short_name("next\n  run evil"), short_name("a" * 30)
     ('care', "'next\\n run evil'", 'aaaaaaaaaaaaaaaaaaaaaaa…')
     """
-    line = one_line(name, most)
+    line = one_line(name, longest)
     return f"'{line}'" if " " in line.replace(" / ", "") else line
 
 
-def one_line(text: str, most: int) -> str:
+def one_line(text: str, longest: int) -> str:
     """Return a text on one line, cut to so many letters; what cannot be printed is spelt out."""
     line = " ".join("".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text).split())
-    return line if len(line) <= max(most, 8) else f"{line[: max(most, 8) - 1]}…"
+    return line if len(line) <= max(longest, 8) else f"{line[: max(longest, 8) - 1]}…"
 
 
-def _at_most(most: int, texts: Sequence[str], width: int, lead: str, rest: str) -> list[str]:
+def _at_most(n_lines: int, texts: Sequence[str], width: int, lead: str, ending: str) -> list[str]:
     """Wrap texts, whole ones as far as so many lines go; the last line counts those that are left out."""
     blocks = [
         wrap(text, width, initial_indent=lead, subsequent_indent=f"{lead}  ", break_long_words=False,
@@ -395,13 +379,12 @@ def _at_most(most: int, texts: Sequence[str], width: int, lead: str, rest: str) 
     lines: list[str] = []
     for n, block in enumerate(blocks):
         n_left = len(blocks) - n
-        room = most - len(lines) - (n_left > 1 and sum(map(len, blocks[n:])) > most - len(lines))
+        room = n_lines - len(lines) - (n_left > 1 and sum(map(len, blocks[n:])) > n_lines - len(lines))
         if len(block) > room:
             if n == 0:
-                block = [*block[: room - 1], f"{block[room - 1][: width - 2]} …"]
-                lines += block
+                lines = [*block[: room - 1], f"{block[room - 1][: width - 2]} …"]
                 n_left -= 1
-            return [*lines, f"{lead}{n_left:,} {rest}"] if n_left and rest else lines
+            return [*lines, f"{lead}{n_left:,} {ending}"] if n_left and ending else lines
         lines += block
     return lines
 
@@ -428,14 +411,11 @@ QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotat
 
 def run_record(run: Run) -> dict[str, Any]:
     """Return what the first screen says as plain values."""
-    manifest = run.manifest
+    manifest, questions = run.manifest, []
+    for fit in manifest["questions"]:
+        # The share of every label is by the consensus; with two labels that of yes has its name.
+        yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
+        questions.append({name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]})
+    facts = {"version": manifest["version"], "source": manifest["input"]["source"]}
     read = {name: manifest[name] for name in READ}
-    questions = [_question_record(fit) for fit in manifest["questions"]]
-    facts = {"version": manifest["version"], "source": manifest["input"]["source"], "read": read}
-    return facts | {"questions": questions} | summarise(run).record()
-
-
-def _question_record(fit: dict[str, Any]) -> dict[str, Any]:
-    """Return one fit; the share of every label is by the consensus, and with two labels that of yes has its name."""
-    yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
-    return {name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]}
+    return facts | {"read": read, "questions": questions} | summarise(run).record()

@@ -11,13 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import polars as pl
-
 from moral_entropy.findings import Finding, many
 from moral_entropy.options import TOLERANCE
 from moral_entropy.runs.run import Run, cautions
 from moral_entropy.verdict.checked import Checks, ErrorRate, checks_needed, checks_of
-from moral_entropy.verdict.rates import wrong_by
+from moral_entropy.verdict.rates import mean_over_items, wrong_by
 from moral_entropy.verdict.sheet import ROWS
 
 Answer = Literal["ship", "ship soft", "not yet", "unknown"]
@@ -114,22 +112,14 @@ def tolerance_of(run: Run) -> float:
     return float(run.manifest["options"].get("verdict", {}).get("tolerance", TOLERANCE))
 
 
-def _mean_wrong(run: Run, column: str) -> float:
-    """Average how probably a label is wrong, by one of the probabilities."""
-    weight = pl.col("count")
-    sums = run.scan("items").select((wrong_by(run, column) * weight).sum() / weight.sum())
-    return float(sums.collect(engine="streaming").item() or 0.0)
-
-
 def _from_checks(run: Run, checks: Checks, tolerance: float) -> Verdict:
-    claimed = _mean_wrong(run, "p")
+    claimed = mean_over_items(run, wrong_by(run, "p"))
     # What holds of some domains is not said of all.
     answer: Answer = "not yet" if checks.domains else answer_for(checks.worst, tolerance, claimed)
     text = " ".join(_checks_say(checks, tolerance, claimed, answer, run.interval))
     if checks.by == "spot check" and run.manifest["use_gold"]:
         text += " That was before: here checked labels are the answers."
-    title = _title(answer, checks, tolerance)
-    return Verdict(answer, title, text, STATUS[answer], checks.error, checks.by, tolerance)
+    return Verdict(answer, _title(answer, checks, tolerance), text, STATUS[answer], checks.error, checks.by, tolerance)
 
 
 def _title(answer: Answer, checks: Checks, tolerance: float) -> str:
@@ -189,9 +179,8 @@ def _checks_say(checks: Checks, tolerance: float, claimed: float, answer: Answer
     if error.value > tolerance and claimed < error.at_least:
         yield f"p does not admit it: by p itself only {_percent(claimed)} are expected wrong."
     if answer != "ship" and error.value <= tolerance < error.bound:
-        n_needed = checks_needed(error.value, tolerance, mass=mass)
-        n_further = None if n_needed is None else n_needed - error.checked
-        if n_further is not None and n_further > 0:
+        n_further = (checks_needed(error.value, tolerance, mass=mass) or 0) - error.checked
+        if n_further > 0:
             yield f"If the share stays as it is, about {n_further:,} more checks would settle it."
         else:
             yield "It is too near to the tolerance to be settled by checking."

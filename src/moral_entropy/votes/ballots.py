@@ -70,13 +70,9 @@ class ItemLabels(NamedTuple):
 
 
 def build_ballots(
-    source: Source,
-    rows: Rows,
-    annotators: pl.Series,
-    questions: Sequence[QuestionVotes],
-    item_labels: Sequence[ItemLabels],
-    options: ReadOptions,
-) -> tuple[pl.Series, tuple[Ballot, ...]]:
+    source: Source, rows: Rows, annotators: pl.Series, questions: Sequence[QuestionVotes],
+    item_labels: Sequence[ItemLabels], options: ReadOptions
+) -> tuple[pl.Series, tuple[Ballot, ...]]:  # fmt: skip
     """Sort the votes of every question into a ballot.
 
     Parameters

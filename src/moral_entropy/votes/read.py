@@ -145,16 +145,9 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Readin
     )
     if (gold := options.gold_file) is not None:
         columns["gold"] = Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
-    return Reading(
-        source=source.name,
-        sha256=source.sha256,
-        columns=columns,
-        guessed=roles.guessed,
-        rows=source.rows,
-        dropped=dict(sorted(source.log.dropped.items())),
-        notes=tuple(source.log.notes),
-        not_read=(*source.log.unread, *(name for name in source.columns if name not in in_use)),
-    )
+    dropped, notes = dict(sorted(source.log.dropped.items())), tuple(source.log.notes)
+    not_read = (*source.log.unread, *(name for name in source.columns if name not in in_use))
+    return Reading(source.name, source.sha256, columns, roles.guessed, source.rows, dropped, notes, not_read)
 
 
 # --- Several files, or several sheets of a workbook, as one table ---------------------------------------------------

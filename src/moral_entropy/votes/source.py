@@ -40,12 +40,7 @@ from moral_entropy.votes.table import ReadingLog, one_line, refuse, shown
 
 UTF8_BOM = codecs.BOM_UTF8
 # The mark of UTF-32 begins with that of UTF-16, and goes first.
-BOMS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+BOMS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 UTF8_LETTER = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 DECODED_AT_ONCE = 1 << 24
@@ -950,12 +945,21 @@ def _open_parquet(source: Any, name: str, sha256: str) -> Source:
 # --- JSON ---------------------------------------------------------------------------------------------------------
 
 
-def json_array(data: bytes, name: str) -> list[Any]:
-    """Parse a JSON array of records."""
-    records = json_value(data, name)
+def json_records(data: bytes, name: str, *, array: bool) -> list[dict[str, Any]]:
+    """Parse a JSON array of records, or JSON Lines: one record per line."""
+    if not array and (lines := data.count(b"\n")) > MOST_LINES:
+        refuse(f"{name} has {lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet.")
+    records = json_value(data, name) if array else _json_lines(data, name)
     if not isinstance(records, list):
         refuse(f"{name} holds one {type(records).__name__}, not a list of votes. Write a JSON array of records.")
+    for at, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            refuse(f"record {at:,} of {name} is no record but {json.dumps(record)[:40]}. Write {{…}} for each vote.")
     return records
+
+
+def _json_lines(data: bytes, name: str) -> list[Any]:
+    return [json_value(line, name, at) for at, line in enumerate(data.split(b"\n"), 1) if line.strip()]
 
 
 def json_value(data: bytes, name: str, line: int = 0) -> Any:
@@ -983,22 +987,10 @@ def parse_json(data: bytes) -> Any:
     return json.loads(HALF_CHARACTER.sub(rb"\\ufffd", data) if b"\\u" in data else data)
 
 
-def json_lines(data: bytes, name: str) -> list[Any]:
-    """Parse JSON Lines: one record per line."""
-    if (lines := data.count(b"\n")) > MOST_LINES:
-        refuse(f"{name} has {lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet.")
-    lines_of = enumerate(data.split(b"\n"), 1)
-    return [json_value(line, name, number) for number, line in lines_of if line.strip()]
-
-
 def _read_json(data: bytes, kind: str, name: str, log: ReadingLog) -> pl.DataFrame:
     if kind == "lines" and (table := _json_map(data, log)) is not None:
         return table
-    records = json_array(data, name) if kind == "json" else json_lines(data, name)
-    for at, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            problem = f"record {at:,} of {name} is no record but {json.dumps(record)[:40]}"
-            refuse(f"{problem}. Write {{…}} for each vote.")
+    records = json_records(data, name, array=kind == "json")
     keys = dict.fromkeys(key for record in records for key in record)
     return pl.DataFrame([series_of(key, [record.get(key) for record in records]) for key in keys])
 

@@ -162,18 +162,11 @@ class Ballot:
         at_v = np.repeat(self.start_i[rows] - start_i[:-1], votes_i) + np.arange(start_i[-1])
         code_v = self.code_v[at_v]
         kept_a, annotator_v = np.unique(code_v // self.n_labels, return_inverse=True)
-        return replace(
-            self,
-            item_i=self.item_i[rows],
-            annotator_a=self.annotator_a[kept_a],
-            start_i=start_i,
-            code_v=(annotator_v * self.n_labels + code_v % self.n_labels).astype(np.int32),
-            count_i=self.count_i[rows],
-            gold_i=self.gold_i[rows],
-            published_i=self.published_i[rows],
-            part=part,
-            row_v=None if self.row_v is None else self.row_v[at_v],
-        )
+        code_v = (annotator_v * self.n_labels + code_v % self.n_labels).astype(np.int32)
+        row_v = None if self.row_v is None else self.row_v[at_v]
+        by_item = {name: getattr(self, name)[rows] for name in ("item_i", "count_i", "gold_i", "published_i")}
+        annotator_a = self.annotator_a[kept_a]
+        return replace(self, annotator_a=annotator_a, start_i=start_i, code_v=code_v, part=part, row_v=row_v, **by_item)
 
 
 def count_labels(start_i: Ints, code_v: Ints, n_labels: int) -> NDArray[np.int32]:
@@ -191,19 +184,10 @@ def count_labels(start_i: Ints, code_v: Ints, n_labels: int) -> NDArray[np.int32
 
 
 def ballot_from_codes(
-    question: str,
-    labels: tuple[str, ...],
-    *,
-    item_v: Any,
-    annotator_v: Any,
-    label_v: Any,
-    item_i: Ints | None = None,
-    annotator_a: Ints | None = None,
-    positive: int | None = None,
-    count_i: Floats | None = None,
-    gold_i: Ints | None = None,
-    published_i: Ints | None = None,
-) -> Ballot:
+    question: str, labels: tuple[str, ...], *, item_v: Any, annotator_v: Any, label_v: Any, item_i: Ints | None = None,
+    annotator_a: Ints | None = None, positive: int | None = None, count_i: Floats | None = None,
+    gold_i: Ints | None = None, published_i: Ints | None = None
+) -> Ballot:  # fmt: skip
     """Sort integer-coded votes into a `Ballot`.
 
     Parameters
@@ -237,18 +221,10 @@ def ballot_from_codes(
     code_v += np.asarray(label_v).astype(np.int32, copy=False)
     in_order = _in_order(item_v, code_v)
     start_i, code_v = (_starts(item_v, n_items), code_v) if in_order else _sorted(item_v, code_v, n_items, n_codes)
-    return Ballot(
-        question=question,
-        labels=labels,
-        positive=len(labels) - 1 if positive is None else positive,
-        item_i=item_i,
-        annotator_a=annotator_a,
-        start_i=start_i.astype(np.int64),
-        code_v=code_v,
-        count_i=_filled(count_i, n_items, 1.0, np.float64),
-        gold_i=_filled(gold_i, n_items, UNKNOWN, np.int16),
-        published_i=_filled(published_i, n_items, UNKNOWN, np.int16),
-    )
+    positive = len(labels) - 1 if positive is None else positive
+    count_i = _filled(count_i, n_items, 1.0, np.float64)
+    gold, published = (_filled(label_i, n_items, UNKNOWN, np.int16) for label_i in (gold_i, published_i))
+    return Ballot(question, labels, positive, item_i, annotator_a, start_i, code_v, count_i, gold, published)
 
 
 def _in_order(item_v: Ints, code_v: Ints) -> bool:

@@ -164,7 +164,7 @@ BAD = {
         json.dumps([task(1, "x", annotation(None, choice("tone", "sad")))]),
         "none of the 1 votes of export.json says who voted.*--anonymous",
     ),
-    "a number among the tasks": (json.dumps([*EXPORT, 3]), "record 4 of export.json is '3', not a record"),
+    "a number among the tasks": (json.dumps([*EXPORT, 3]), "record 4 of export.json is no record but 3"),
     "one class": (
         json.dumps([task(1, "x", annotation(4, choice("tone", "sad")))]),
         "every one of the 1 votes on 'tone' is 'sad'",

@@ -36,10 +36,6 @@ from moral_entropy.votes.formats.records import (
 from moral_entropy.votes.source import json_value, parse_json
 from moral_entropy.votes.table import ReadingLog, one_line, refuse
 
-Response = tuple[str, Any, Any, Any]
-"""Question, user, value and status."""
-
-
 # --- Label Studio: a JSON list of tasks; `completed_by` is the annotator, a control tag the question --------------
 
 REGION = frozenset({"start", "end", "x", "y", "points", "format", "startOffset"})
@@ -107,7 +103,7 @@ def is_argilla(names: Iterable[str]) -> bool:
 
 def read_argilla(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read submitted responses."""
-    return argilla_votes(read_rows(path, log) if peek(path).kind == "parquet" else read_records(path), path.name, log)
+    return argilla_votes(read_rows(path, log), path.name, log)
 
 
 def argilla_votes(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame:
@@ -139,8 +135,8 @@ def argilla_votes(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.Data
     return votes.to_table(hint, free_text=True, surely=suggested)
 
 
-def _responses(row: Record) -> Iterator[Response]:
-    """Iterate over responses by question (version 2), by user (version 1), or in flat columns."""
+def _responses(row: Record) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Yield question, user, value and status: by question (version 2), by user (version 1), or in flat columns."""
     nested = row.get("responses")
     for question, responses in mapping(nested).items():
         for response in dicts(responses):
@@ -298,7 +294,7 @@ def are_ours(names: Collection[str]) -> bool:
 def read_lewidi(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read annotations; `soft_label` is a summary and ignored, `hard_label` can be named as published."""
     if _is_ours(path):
-        return our_votes(read_records(path) if peek(path).kind == "json" else read_rows(path, log), path.name, log)
+        return our_votes(read_rows(path, log), path.name, log)
     entries = read_json(path)
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         refuse(f"{path.name} is not one JSON object with a record for each item, as LeWiDi's files are.")

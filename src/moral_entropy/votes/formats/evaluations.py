@@ -49,7 +49,6 @@ import polars as pl
 from moral_entropy.votes.formats.records import (
     BRACKETS,
     NO_VERDICT,
-    ZIP_ERRORS,
     ExportedVotes,
     Record,
     dicts,
@@ -66,7 +65,7 @@ from moral_entropy.votes.formats.records import (
     text_of,
     verdict_in,
 )
-from moral_entropy.votes.source import MOST_BYTES
+from moral_entropy.votes.source import MOST_BYTES, ZIP_ERRORS
 from moral_entropy.votes.table import ReadingLog, one_line, refuse
 
 # --- Inspect --------------------------------------------------------------------------------------------------------
@@ -200,14 +199,10 @@ def _unpack(archive: zipfile.ZipFile, member: str) -> bytes:
 
 # --- Promptfoo ------------------------------------------------------------------------------------------------------
 
-JUDGES = re.compile(
-    r"rubric|model-graded|factuality|g-eval|relevance|faithfulness|context-recall|select-best|closedqa|conversation"
-)
+JUDGES = re.compile(r"rubric|graded|factual|g-eval|relevance|faithful|recall|select-best|closedqa|conversation")
 """Types of assertions that a language model grades."""
 
-FAILED = re.compile(
-    r"could not (?:extract|parse)|no output|api (?:call )?error|timed? ?out|fetch failed", re.IGNORECASE
-)
+FAILED = re.compile(r"could not (?:extract|parse)|no output|api (?:call )?error|timed? ?out|fetch failed", re.I)
 """Reasons of an assertion whose judge failed."""
 
 
@@ -239,7 +234,9 @@ def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
             if graded and not JUDGES.search(_type(part)):
                 log.drop("assertion that no model graded", 1)
                 continue
-            question, judge = str(first_of(mapping(part.get("assertion")), "metric") or "pass"), _assertion_judge(part)
+            assertion = mapping(part.get("assertion"))
+            question = str(first_of(assertion, "metric") or "pass")
+            judge = _named(assertion, "provider") or _type(part) or "assertion"
             times[question, judge] += 1
             name = judge if (again := times[question, judge]) == 1 else f"{judge}#{again}"
             votes.add_vote(item, name, question, _verdict(part), missing=NO_VERDICT)
@@ -254,12 +251,6 @@ def _components(row: Record) -> list[Record]:
 
 def _type(part: Record) -> str:
     return str(mapping(part.get("assertion")).get("type") or "")
-
-
-def _assertion_judge(part: Record) -> str:
-    provider = mapping(part.get("assertion")).get("provider")
-    name = first_of(provider, "label", "id") if isinstance(provider, dict) else provider
-    return str(name or _type(part) or "assertion")
 
 
 def _verdict(part: Record) -> Any:
@@ -280,7 +271,7 @@ def _test(row: Record) -> Any:
 
 def _named(row: Record, name: str) -> str:
     value = row.get(name)
-    return str(first_of(value, "label", "id", "raw") if isinstance(value, dict) else value or "")
+    return str((first_of(value, "label", "id", "raw") if isinstance(value, dict) else value) or "")
 
 
 def _facts(row: Record) -> dict[str, Any]:
@@ -306,7 +297,7 @@ def detect_langfuse(path: Path) -> bool:
 def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export."""
     votes = ExportedVotes(path.name, "Langfuse", log)
-    for record in _scores(path, log):
+    for record in read_rows(path, log, "data"):
         row = {_plain(name): value for name, value in record.items()}
         item = first_of(row, "observationid", "traceid", "sessionid")
         if item is None:
@@ -316,17 +307,9 @@ def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(metadata, without=SCORE_JUDGES)
         votes.add_item(item, about | {"text": text_of(about)})
         question, *judges = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
-        votes.add_vote(
-            item, judges[0] if judges else _score_judge(row, metadata), question, _score_value(row), missing=NO_VERDICT
-        )
+        judge = judges[0] if judges else _score_judge(row, metadata)
+        votes.add_vote(item, judge, question, _score_value(row), missing=NO_VERDICT)
     return votes.to_table("Export scores of traces or observations.")
-
-
-def _scores(path: Path, log: ReadingLog) -> list[Record]:
-    head = peek(path)
-    if head.kind != "json":
-        return read_rows(path, log)
-    return dicts(mapping(read_json(path)).get("data")) if ("data",) in head.lists else read_records(path)
 
 
 def _plain(name: Any) -> str:
@@ -487,7 +470,7 @@ def detect_mlflow(path: Path) -> bool:
 def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of traces."""
     votes = ExportedVotes(path.name, "MLflow", log)
-    for trace in _traces(path):
+    for trace in read_rows(path, log, "traces"):
         info = mapping(trace.get("info")) or trace
         item = first_of(info, "trace_id", "request_id")
         about = scalars(mapping(info.get("tags"))) | {"text": first_of(info, "request_preview")}
@@ -503,13 +486,6 @@ def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
             verdict = None if isinstance(value, (dict, list)) else value
             votes.add_vote(item, _source(part), part.get("assessment_name"), verdict, missing=NO_VERDICT)
     return votes.to_table("Votes are feedbacks of traces; expectations are no votes.")
-
-
-def _traces(path: Path) -> list[Record]:
-    head = peek(path)
-    if ("traces",) in head.lists:
-        return dicts(mapping(read_json(path)).get("traces"))
-    return read_records(path)
 
 
 def _source(part: Record) -> Any:

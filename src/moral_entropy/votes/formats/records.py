@@ -34,13 +34,11 @@ from moral_entropy.votes.source import (
     head_of,
     head_to_utf8,
     is_stream,
-    json_array,
-    json_lines,
+    json_records,
     json_value,
     open_source,
     suffix_of,
 )
-from moral_entropy.votes.source import ZIP_ERRORS as ZIP_ERRORS
 from moral_entropy.votes.table import ReadingLog, refuse
 
 HEAD_BYTES = 1 << 18
@@ -92,10 +90,16 @@ def peek(path: Path) -> Peek:
 @lru_cache(maxsize=8)
 def _peek_file(path: Path, _size: int, _changed: int) -> Peek:
     head = _read_head(path)
-    if head.startswith(MAGIC_ZIP) or path.suffix.lower() == ".zip":
-        return Peek("zip", _members(path))
-    if head.startswith(MAGIC_PARQUET):
-        return Peek("parquet", _parquet_columns(path))
+    kind = "zip" if head.startswith(MAGIC_ZIP) or path.suffix.lower() == ".zip" else ""
+    kind = "parquet" if head.startswith(MAGIC_PARQUET) else kind
+    try:
+        if kind == "parquet":
+            return Peek(kind, tuple(pl.scan_parquet(path, glob=False).collect_schema().names()))
+        if kind == "zip":
+            with zipfile.ZipFile(path) as archive:
+                return Peek(kind, tuple(archive.namelist()))
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, pl.exceptions.PolarsError):
+        return Peek(kind)
     start = head.lstrip()[:1]
     if not start:
         return Peek("nothing")
@@ -164,21 +168,6 @@ def _decoded(string: bytes) -> str:
         return string.decode(errors="replace")
 
 
-def _members(path: Path) -> tuple[str, ...]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return tuple(archive.namelist())
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
-        return ()
-
-
-def _parquet_columns(path: Path) -> tuple[str, ...]:
-    try:
-        return tuple(pl.scan_parquet(path, glob=False).collect_schema().names())
-    except (OSError, pl.exceptions.PolarsError):
-        return ()
-
-
 def _read_text(path: Path) -> bytes:
     """Read a file that must be UTF-8, gzipped or not, without its byte-order mark."""
     head_of(path)
@@ -193,26 +182,14 @@ def read_json(path: Path) -> Any:
 
 def read_records(path: Path) -> list[Record]:
     """Read the records of a JSON array, or of JSON Lines."""
-    return parse_records(_read_text(path), path.name)
+    data = _read_text(path)
+    return json_records(data, path.name, array=data.lstrip().startswith(b"["))
 
 
-def parse_records(data: bytes, name: str) -> list[Record]:
-    r"""Parse a JSON array of records, or JSON Lines, and refuse anything in it that is no record.
-
-    Examples
-    --------
-    >>> parse_records(b'{"id": 1}\n{"id": 2}', "export.jsonl")
-    [{'id': 1}, {'id': 2}]
-    """
-    values = json_array(data, name) if data.lstrip().startswith(b"[") else json_lines(data, name)
-    for at, value in enumerate(values, 1):
-        if not isinstance(value, dict):
-            refuse(f"record {at:,} of {name} is {str(value)[:40]!r}, not a record in braces. Export it anew.")
-    return values
-
-
-def read_rows(path: Path, log: ReadingLog) -> list[Record]:
-    """Read the rows of a table: every cell of a CSV is a text, or None where it is empty."""
+def read_rows(path: Path, log: ReadingLog, inside: str = "") -> list[Record]:
+    """Read records of JSON, which may be inside an object, or rows of a table; a cell of a CSV is a text, or None."""
+    if peek(path).kind == "json":
+        return dicts(mapping(read_json(path)).get(inside)) if (inside,) in peek(path).lists else read_records(path)
     source = open_source(path)
     log.add(source.log)
     return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
