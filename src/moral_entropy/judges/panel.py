@@ -125,9 +125,9 @@ class Panel:
         return panels, [np.eye(self.reference.truth_ik.shape[1])[part.gold_i] for part in panels], "known answers"
 
 
-def read_panel(run: Run, reference: KnownItems, *, judges: list[str] | None = None) -> Panel:
+def read_panel(run: Run, reference: KnownItems) -> Panel:
     """Read the panel of one question from a run; of many items a part."""
-    n, judges = len(reference.items), reference.judges if judges is None else judges
+    n, judges = len(reference.items), reference.judges
     at_i = np.arange(n)
     if n > MOST_ITEMS:
         order_i = np.random.default_rng([0, n]).permutation(n)
