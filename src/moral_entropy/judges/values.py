@@ -36,8 +36,8 @@ def schema(*columns: str) -> pl.Schema:
 
     Examples
     --------
-    >>> schema("text judge", "float right")
-    Schema({'judge': String, 'right': Float64})
+    >>> schema("text judge", "float right").names()
+    ['judge', 'right']
     """
     return pl.Schema({name: KINDS[text.split()[0]] for text in columns for name in text.split()[1:]})
 
