@@ -62,9 +62,8 @@ def test_a_rule_that_is_added_as_the_recipe_says_is_graded_in_every_audit(packag
 
 def test_a_format_that_is_added_as_the_recipe_says_is_recognised_and_read(package):
     (module, exports, options), block = recipe("a format")
-    (package / module).write_text(block, encoding="utf-8")
-    edit(package / exports, r"from moral_entropy\.votes\.formats import \(\n", "    tally,\n")
-    edit(package / exports, r"FORMATS: dict\[str, Format\] = \{\n", '"tally": Format(tally.detect, tally.to_table),\n')
+    edit(package / module, r"\Z", "\n\n" + block[block.index("def detect_tally") :])
+    edit(package / exports, r'\(annotation_tools, "', "tally ")
     edit(package / options, r"\nFormat = Literal\[\n", '    "tally",\n')
     (package / "votes.json").write_text(json.dumps({"tally": tally()}))
     for arguments in (["votes.json"], ["votes.json", "--format", "tally", "--force"]):

@@ -311,7 +311,7 @@ def name_where_needed(findings: Iterable[Finding]) -> list[Finding]:
     return entries if len(places) > 1 else [replace(finding, question="", part="") for finding in entries]
 
 
-def headline(worst: Finding, others: Sequence[str]) -> str:
+def headline(worst: Finding, elsewhere: Sequence[str]) -> str:
     """Say what was found, where, and where else the same was found.
 
     Examples
@@ -320,7 +320,7 @@ def headline(worst: Finding, others: Sequence[str]) -> str:
     'care: too sure. The same in 1 more: harm.'
     """
     sentence = f"{worst.place}: {worst.text}" if worst.place else _begun(worst)
-    return f"{sentence} The same in {len(others)} more: {listed(others)}." if others else sentence
+    return f"{sentence} The same in {len(elsewhere)} more: {listed(elsewhere)}." if elsewhere else sentence
 
 
 def _begun(finding: Finding) -> str:
@@ -330,9 +330,9 @@ def _begun(finding: Finding) -> str:
     return text if names and text.startswith(names) else f"{text[:1].upper()}{text[1:]}"
 
 
-def sentences_of(worst: Finding, others: Sequence[str]) -> str:
+def sentences_of(worst: Finding, elsewhere: Sequence[str]) -> str:
     """Say what was found, where else the same was found, what it means and what to do."""
-    return " ".join(sentence for sentence in (headline(worst, others), worst.meaning, worst.remedy) if sentence)
+    return " ".join(sentence for sentence in (headline(worst, elsewhere), worst.meaning, worst.remedy) if sentence)
 
 
 def warning_sentences(findings: Iterable[Finding]) -> list[str]:

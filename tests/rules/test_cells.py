@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
 
 from moral_entropy.model.fit import fit
-from moral_entropy.rules.cells import number_rows, published_sums, sort_into_cells, targets_of
+from moral_entropy.rules.cells import number_rows, rule_sums, sort_into_cells, targets_of
 from moral_entropy.rules.rules import PLURALITY, RULES
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
@@ -38,7 +38,7 @@ def audited(use_gold=False, draws=6, model="paper", **settings):
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_sums_are_those_of_every_items_p(settings, use_gold, model):
     _, _, cells, members = audited(use_gold, model=model, **settings)
-    sum_tcs = published_sums(cells.n_cells, members)
+    sum_tcs = rule_sums(cells, members, (1.0, 1.0)).sum_tcs
     expected_tcs = np.zeros(sum_tcs.shape)
     for member in members:
         fit_ = member.fit
@@ -85,7 +85,7 @@ def test_parts_of_a_question_fall_into_its_cells():
     cells, members = sort_into_cells(fit(parted, draws=0), tuple(RULES.values()))
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}
-    assert_allclose(published_sums(cells.n_cells, members)[0].sum(), replace(votes).n_items)
+    assert_allclose(rule_sums(cells, members, (1.0, 1.0)).sum_tcs[0].sum(), replace(votes).n_items)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=40), st.booleans())

@@ -42,9 +42,9 @@ def predict(
     from moral_entropy.train.classifier import predict as predict_texts
 
     classifier = load_classifier(model)
-    ids, written = read_texts(texts, text=text, item=item)
+    ids, sentences = read_texts(texts, text=text, item=item)
     with bar("predicting") as advance:
-        frame = predict_texts(classifier, written, items=ids, advance=advance)
+        frame = predict_texts(classifier, sentences, items=ids, advance=advance)
     with whole_file(out) as partial:
         if out.suffix == ".parquet":
             frame.write_parquet(partial)
@@ -52,6 +52,6 @@ def predict(
             without_formulas(frame).write_csv(partial)
         else:
             frame.write_ndjson(partial)
-    blank = sum(1 for sentence in written if not (sentence and sentence.strip()))
-    left = f"; {blank:,} blank texts got no answer" if blank else ""
-    typer.echo(f"{out}: {frame.height:,} rows about {len(written):,} texts{left}")
+    blank = sum(1 for sentence in sentences if not (sentence and sentence.strip()))
+    skipped = f"; {blank:,} blank texts got no answer" if blank else ""
+    typer.echo(f"{out}: {frame.height:,} rows about {len(sentences):,} texts{skipped}")

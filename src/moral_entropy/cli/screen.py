@@ -120,7 +120,7 @@ def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: in
     return table
 
 
-def printable(text: str, most: int, cut: str = "...") -> str:
+def printable(text: str, longest: int, cut: str = "...") -> str:
     r"""Return a text on one line, with everything that is not printable spelt out.
 
     Examples
@@ -128,7 +128,7 @@ def printable(text: str, most: int, cut: str = "...") -> str:
     >>> printable("red \x1b[31m\nalert", 40)
     'red \\x1b[31m\\nalert'
     """
-    short = text if len(text) <= most else text[:most] + cut
+    short = text if len(text) <= longest else text[:longest] + cut
     line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in short)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return line.encode(encoding, "backslashreplace").decode(encoding)

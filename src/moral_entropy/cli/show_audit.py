@@ -106,7 +106,7 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     fitted = () if all(fit["converged"] for fit in fits) else ("converged",)
     heads = ("question", "items", *shares, "uncertain", "entropy", *parts.values(), *fitted)
     yield plain_table(heads, [_cells(fit, parts, yes=yes)[: len(heads)] for fit in fits], n_words=1)
-    label_note = ", the commonest," if _has_many(fits) else ""
+    label_note = ", the commonest," if any(fit["positive"] is None for fit in fits) else ""
     share = "share of yes" if yes else f"share of that label{label_note}"
     paper = "Bayesian " if run.model == "paper" else ""
     yield from wrap(f"{share} by the {paper}consensus; uncertain: chance of error above 25%", WIDTH)
@@ -115,10 +115,6 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     names = " + ".join(f"{name} ({SHORT[part]})" for part, name in parts.items())
     yield from wrap(f"entropy (nats; a coin toss is 0.693) = {names}", WIDTH)
     yield from wrap(parts_note(run.model), WIDTH)
-
-
-def _has_many(fits: Iterable[dict[str, Any]]) -> bool:
-    return any(fit["positive"] is None for fit in fits)
 
 
 def _cells(fit: dict[str, Any], parts: Iterable[str], *, yes: bool) -> tuple[str, ...]:
@@ -152,9 +148,10 @@ def rule_parts(run: Run) -> Iterator[str | Table]:
     many_labels = any(question.positive is None for question in run.questions)
     noun = "wrong labels" if many_labels else "wrong answers"
     pooled = ", all questions together" if len(run.questions) > 1 else ""
-    interval = f" (and {run.interval:.0%} interval)" if any(_has_interval(rule) for rule in rules) else ""
+    has_interval = any(figure and figure["low"] is not None for rule in rules for figure in rule["figures"].values())
+    interval = f" (and {run.interval:.0%} interval)" if has_interval else ""
     yield from wrap(f"rules against {against}{pooled}: {noun} in %{interval}", WIDTH)
-    rows = [_rule_cells(rule, several=many_labels) for rule in rules]
+    rows = [_rule_cells(rule, many_labels=many_labels) for rule in rules]
     led_by_p = run.model == "mixed" and rules[0]["reference"] == "consensus"
     thresholded = [f"{metric}½" for metric in METRICS] if led_by_p else []
     yield plain_table(("rule", *(("wrong",) if many_labels else (*METRICS, *thresholded))), rows, n_words=1)
@@ -168,13 +165,9 @@ def rule_parts(run: Run) -> Iterator[str | Table]:
         yield from wrap(f"Expected by p; ½: against the labels, p being ½ or more. {OFF_BY}", WIDTH)
 
 
-def _has_interval(one: dict[str, Any]) -> bool:
-    return any(figure is not None and figure["low"] is not None for figure in one["figures"].values())
-
-
-def _rule_cells(one: dict[str, Any], *, several: bool) -> list[str]:
-    figures, name = one["figures"], one["names"][0]
-    if several:
+def _rule_cells(rule: dict[str, Any], *, many_labels: bool) -> list[str]:
+    figures, name = rule["figures"], rule["names"][0]
+    if many_labels:
         return [name, _percent(figures["disagreement"])]
     return [name, *(_percent(figure) for metric, figure in figures.items() if metric.endswith(METRICS))]
 

@@ -70,16 +70,12 @@ def _ranking(ranking: pl.DataFrame, positions: pl.DataFrame) -> Iterator[str | T
     if ranking.height > MOST_ROWS:
         yield f"{ranking.height - MOST_ROWS:,} more: --json"
     yield ""
-    cells = [
+    effects = [
         (printable("all" if row["judge"] == ALL else row["judge"], 28), f"{row['n']:,}", _points(row, "bias"),
-         "-" if row["discrimination"] is None else f"{row['discrimination']:.2f}",
-         f"{row['n_swapped']:,}", "-" if row["flips"] is None else _share(row, "flips"))
+         "-" if row["discrimination"] is None else f"{row['discrimination']:.2f}")
         for row in positions.head(MOST_ROWS).iter_rows(named=True)
     ]  # fmt: skip
-    yield plain_table(
-        ("judge", "votes", "points for the first shown", "discrimination", "pairs in both orders", "% flips"), cells,
-        n_words=1,
-    )  # fmt: skip
+    yield plain_table(("judge", "votes", "points for the first shown", "discrimination"), effects, n_words=1)
 
 
 def _points(row: dict[str, Any], name: str) -> str:

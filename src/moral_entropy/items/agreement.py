@@ -312,8 +312,8 @@ def _difference(
         draws[1] = draws[0]
     n_draws = min(map(len, draws))
     value_fs, drawn_fs = (
-        agreement_statistics(counts[0], one, value_k) - agreement_statistics(counts[1], two, value_k)
-        for one, two in ((weights[0][None], weights[1][None]), (draws[0][:n_draws], draws[1][:n_draws]))
+        agreement_statistics(counts[0], a_si, value_k) - agreement_statistics(counts[1], b_si, value_k)
+        for a_si, b_si in ((weights[0][None], weights[1][None]), (draws[0][:n_draws], draws[1][:n_draws]))
     )
     low_f, high_f = central_interval(drawn_fs, interval)
     n = round(min(float(weight[ballot.votes_i >= 2].sum()) for weight, ballot in zip(weights, (a, b), strict=True)))
@@ -357,7 +357,7 @@ def _kappa_frame(cells_x: Floats, value_k: Floats | None, interval: float, seed:
     tables_sx = np.concatenate([cells_x[None], _resampled(cells_x, RESAMPLES, seed)])
     n_labels = round(len(cells_x) ** 0.5)
     table_skl = tables_sx.reshape(-1, n_labels, n_labels)
-    kinds = [None, *([] if value_k is None else [value_k])]
+    kinds = [None] if value_k is None else [None, value_k]
     kappa_fs = np.stack([cohen_kappa(table_skl, values_k) for values_k in kinds])
     low_f, high_f = central_interval(kappa_fs[:, 1:], interval)
     n = round(float(cells_x.sum()))

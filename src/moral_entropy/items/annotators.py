@@ -6,7 +6,7 @@ where the posterior is sure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
     weight_a = ballot.votes_a / max(ballot.votes_a.sum(), 1)
     value_fa = _figures(fit.confusion_akv[None], ballot.positive, weight_a)[:, 0]
     low_fa, high_fa = np.full_like(value_fa, np.nan), np.full_like(value_fa, np.nan)
-    team_s = _team_yes(fit.confusion_sakv, ballot.positive, weight_a) if fit.n_draws else np.empty(0)
+    # How often the team says yes on items half of which are positive, by draw; weighted by votes given.
+    team_s = (fit.confusion_sakv[..., ballot.positive].mean(axis=-1) * weight_a).sum(axis=-1)
     for start in range(0, n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
         draws_fsa = _figures(fit.confusion_sakv[:, chunk], ballot.positive, weight_a, team_s)
@@ -105,15 +106,8 @@ def _figures(confusion_sakv: Floats, positive: int, weight_a: Floats, team_s: Fl
         return np.stack([diagonal_sak.mean(axis=-1), none_sa, youden_sa, none_sa])
     sensitivity_sa, specificity_sa = diagonal_sak[..., positive], diagonal_sak[..., 1 - positive]
     yes_sa = (sensitivity_sa + 1.0 - specificity_sa) / 2.0
-    if team_s is None:
-        team_s = yes_sa @ weight_a
+    team_s = yes_sa @ weight_a if team_s is None else team_s
     return np.stack([sensitivity_sa, specificity_sa, youden_sa, yes_sa - team_s[:, None]])
-
-
-def _team_yes(confusion_sakv: Floats, positive: int, weight_a: Floats) -> Floats:
-    """Compute how often the team says yes on items half of which are positive, by draw; weighted by votes given."""
-    yes_s: Floats = (confusion_sakv[..., positive].mean(axis=-1) * weight_a).sum(axis=-1)
-    return yes_s
 
 
 def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Series:
@@ -160,25 +154,12 @@ def summarise_annotators(consensus: Consensus, fit: QuestionFit, tally_xa: Float
 def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Rank annotators by disagreement with the others and by a low Youden index; those with few votes come last."""
     has_few = pl.col("role") == "few votes"
-    rankings: Sequence[tuple[str, str, bool]] = (
-        ("disagreement", "disagreement_others", True),
-        ("youden", "youden", False),
-    )
-    for ranking, column, descending in rankings:
-        key = pl.col(column).round(DECIMALS)
-        ranked = (
-            summary.drop_nulls(column)
-            .sort(has_few, key, descending=[False, descending], maintain_order=True)
-            .head(MOST_ANNOTATORS)
-        )
+    for ranking, column, sign in (("disagreement", "disagreement_others", -1), ("youden", "youden", 1)):
+        worst_first = sign * pl.col(column).round(DECIMALS)
+        ranked = summary.drop_nulls(column).sort(has_few, worst_first, maintain_order=True).head(MOST_ANNOTATORS)
         names = ranked["annotator"].cast(pl.String).to_list()
-        reasons = annotator_reasons(ranked, ranking)
+        reasons = [_annotator_reason(row, ranking) for row in ranked.iter_rows(named=True)]
         yield ranking_frame(("annotator", question, ALL), ranking, names, ranked[column].to_list(), reasons)
-
-
-def annotator_reasons(summary: pl.DataFrame, ranking: str) -> list[str]:
-    """Describe why each row of an annotator summary is in a ranking: "disagreement" or "youden"."""
-    return [_annotator_reason(row, ranking) for row in summary.iter_rows(named=True)]
 
 
 def _annotator_reason(row: dict[str, Any], ranking: str) -> str:

@@ -67,8 +67,8 @@ def tally_votes(ballot: Ballot, *, anonymous: bool = False) -> Floats:
     """Count each annotator's votes, `tally_xa`: against the majority; against that of the others, and those compared;
     like gold, and those on items with gold. Tallies of parts of the votes add up.
     """  # noqa: D205
-    others = votes_against_others(ballot, anonymous=anonymous)
-    return np.stack([votes_against_majority(ballot), *others, *votes_like_gold(ballot)])
+    against_others = votes_against_others(ballot, anonymous=anonymous)
+    return np.stack([votes_against_majority(ballot), *against_others, *votes_like_gold(ballot)])
 
 
 def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:

@@ -108,8 +108,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     silent_i = ~counts_ik.any(axis=1)
     if silent_i.any():
         doubts = {name: np.where(silent_i, np.nan, doubt_i) for name, doubt_i in doubts.items()}
-    score_ri = dict(doubts)
-    score_ri |= {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
+    score_ri = doubts | {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
     # Votes do not help where the item is ambiguous.
     ambiguous_i = is_ambiguous(p_ik.max(axis=1), parts.total_i, parts.lasting_i)
     gain_i[ambiguous_i] = np.nan
@@ -135,9 +134,9 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     )
 
 
-def _joined(several: Sequence[Any]) -> Any:
+def _joined(arrays: Sequence[Any]) -> Any:
     """Put arrays one below the other; one alone is not copied: there may be very many items."""
-    return several[0] if len(several) == 1 else np.concatenate(several)
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[tuple[str, str, Ints]]:
@@ -219,7 +218,7 @@ def _cast(ballot: Ballot, item_n: Ints) -> tuple[Ints, Ints]:
 
 def _states_of(fit: QuestionFit, rows: Patterns) -> Callable[[slice], Floats]:
     """Return a function that computes the probabilities of the states of some rows at the mode."""
-    return lambda some: state_posterior(rows, fit.states, fit.mode, slice(some.start, min(some.stop, rows.n_rows)))
+    return lambda at: state_posterior(rows, fit.states, fit.mode, slice(at.start, min(at.stop, rows.n_rows)))
 
 
 def _most_doubtful(fit: QuestionFit, first_r: Ints) -> Ints:
@@ -284,22 +283,18 @@ def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> 
     at_n
         Positions of the items in `scores`.
     """
-    score_n = scores.score_ri[ranking][at_n].tolist()
+    score_n, total_n = scores.score_ri[ranking][at_n].tolist(), scores.entropy_i[at_n].tolist()
     if ranking == ONE_MORE_VOTE:
-        who_n = _names(votes, scores.annotator_i[at_n])
-        sentences = [
-            f"a vote by {name} is expected to take {gain:.3f}" for name, gain in zip(who_n, score_n, strict=True)
-        ]
-        whole_n = scores.entropy_i[at_n].tolist()
-        sentences = [f"{text} of its {total:.3f} nats" for text, total in zip(sentences, whole_n, strict=True)]
+        gains = zip(_names(votes, scores.annotator_i[at_n]), score_n, total_n, strict=True)
+        sentences = [f"a vote by {name} is expected to take {gain:.3f} of its {total:.3f} nats"
+                     for name, gain, total in gains]  # fmt: skip
     elif ranking.startswith("conflict:"):
         sentences = _conflicts(scores, ranking, at_n, score_n)
     elif ranking == "entropy":
         largest = float(np.log(len(scores.labels)))
         sentences = [f"entropy {score:.3f} of at most {largest:.3f} nats" for score in score_n]
     else:
-        whole_n = scores.entropy_i[at_n].tolist()
-        pairs = zip(score_n, whole_n, strict=True)
+        pairs = zip(score_n, total_n, strict=True)
         sentences = [f"{score:.3f} of {total:.3f} nats: {REMEDIES[ranking]}" for score, total in pairs]
     return [f"{text}; {fact}" for text, fact in zip(sentences, item_facts(scores, at_n), strict=True)]
 
@@ -356,6 +351,5 @@ def _conflicts(scores: ItemScores, ranking: str, at_n: Ints, score_n: Sequence[f
 
 
 def _names(votes: Votes, annotator_n: Ints) -> list[str]:
-    with_name = votes.annotators.gather(annotator_n[annotator_n != NOBODY]).to_list()
-    names = iter(with_name)
+    names = iter(votes.annotators.gather(annotator_n[annotator_n != NOBODY]).to_list())
     return ["someone new" if a == NOBODY else str(next(names)) for a in annotator_n.tolist()]

@@ -53,15 +53,15 @@ class ItemSums(NamedTuple):
     cells: list[tuple[Ints, Floats]]
     tallies: list[Floats]
 
-    def __add__(self, other: ItemSums) -> ItemSums:  # type: ignore[override]
+    def __add__(self, addend: ItemSums) -> ItemSums:  # type: ignore[override]
         """Add what other items of the same questions tell."""
         return ItemSums(
-            [_best(pl.concat(joined)) for joined in zip(self.rankings, other.rankings, strict=True)],
+            [_best(pl.concat(joined)) for joined in zip(self.rankings, addend.rankings, strict=True)],
             [
                 _counted(np.concatenate([first_part[0], two[0]]), np.concatenate([first_part[1], two[1]]))
-                for first_part, two in zip(self.cells, other.cells, strict=True)
+                for first_part, two in zip(self.cells, addend.cells, strict=True)
             ],
-            [first_part + two for first_part, two in zip(self.tallies, other.tallies, strict=True)],
+            [first_part + two for first_part, two in zip(self.tallies, addend.tallies, strict=True)],
         )
 
 
@@ -155,9 +155,9 @@ def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[pl.DataFrame]:
         yield ranking_frame(("item", scores.question, domain), ranking, names, score_n, reasons)
 
 
-def _word_rankings(votes: Votes, scores: ItemScores, counted: dict[bytes, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _word_rankings(votes: Votes, scores: ItemScores, word_counts: dict[bytes, pl.DataFrame]) -> Iterator[pl.DataFrame]:
     entropy_i = scores.score_ri["entropy"]
-    for domain, words in words_by_domain(votes, scores.item_i, scores.domain_i, entropy_i, counted):
+    for domain, words in words_by_domain(votes, scores.item_i, scores.domain_i, entropy_i, word_counts):
         names, z = [word.word for word in words], [word.z for word in words]
         yield ranking_frame(("word", scores.question, domain), WORDS_RANKING, names, z, word_reasons(words))
 

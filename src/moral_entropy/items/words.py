@@ -183,7 +183,7 @@ def word_reasons(words: Iterable[Word]) -> list[str]:
 
 
 def words_by_domain(
-    votes: Votes, item_i: Ints, domain_i: Ints, entropy_i: Floats, counted: dict[bytes, pl.DataFrame]
+    votes: Votes, item_i: Ints, domain_i: Ints, entropy_i: Floats, word_counts: dict[bytes, pl.DataFrame]
 ) -> Iterator[tuple[str, list[Word]]]:
     """Yield the words that mark the items of highest entropy of one question: over all domains, then by domain.
 
@@ -195,17 +195,17 @@ def words_by_domain(
         Row of `Votes.items` and code of the domain of every item of the question.
     entropy_i
         Its entropy; NaN where an item is left out.
-    counted
+    word_counts
         The words of all items, counted once for all questions about the same items: filled here.
     """
     import polars as pl
 
     if votes.texts is None:
         return
-    if (key := item_i.tobytes()) not in counted:
-        counted[key] = count_words(votes.texts.gather(item_i), domain_i)
+    if (key := item_i.tobytes()) not in word_counts:
+        word_counts[key] = count_words(votes.texts.gather(item_i), domain_i)
     for code in (None, *np.setdiff1d(domain_i, [UNKNOWN]).tolist()):
-        inside = counted[key] if code is None else counted[key].filter(group=code)
+        inside = word_counts[key] if code is None else word_counts[key].filter(group=code)
         all_words = inside.group_by("word").agg(pl.col("n").sum()).sort("word")
         at_i = np.arange(len(item_i)) if code is None else np.flatnonzero(domain_i == code)
         high_n = item_i[at_i[_highest(entropy_i[at_i])]]

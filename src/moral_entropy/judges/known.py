@@ -8,7 +8,7 @@ the models alone. Gold that was evidence for the fit cannot grade it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -48,27 +48,6 @@ MARGIN = 0.01
 
 DRAWS = 40
 """Draws of the people's own error rates, for what they add to the variance of a score."""
-
-
-class FittedVotes(NamedTuple):
-    """How judges vote, as a run has it. Axes: **j** judge, **i** item, **k** label, **z** state between labels.
-
-    Parameters
-    ----------
-    prior_iz
-        Log weights of the states.
-    vote_jzk
-        Log probability of every vote by state.
-    mix_zk
-        The labels of each state.
-    group_j
-        Number of the group that each judge is counted with.
-    """
-
-    prior_iz: Floats
-    vote_jzk: Floats
-    mix_zk: Floats
-    group_j: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,22 +174,12 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     guess_ik = p_ik
     if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
         guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), p_ik, truth_ik, known_i)
+    weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
+    gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(
-        question=question,
-        items=items,
-        p_ik=p_ik,
-        guess_ik=guess_ik,
-        counts_ik=_counts(votes, items, labels),
-        gold_i=np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN),
-        truth_ik=truth_ik,
-        weight_i=rows["count"].to_numpy().astype(np.float64) * sheet_i,
-        cluster_i=_clusters(run, question, items, cluster_column),
-        evidence=evidence,
-        roles=decided,
-        people=people,
-        truth_sik=truth_sik,
-        notes=tuple(notes),
-    )
+        question, items, p_ik, guess_ik, _counts(votes, items, labels), gold_i, truth_ik, weight_i,
+        _clusters(run, question, items, cluster_column), evidence, decided, people, truth_sik, tuple(notes),
+    )  # fmt: skip
 
 
 def _who_judges(run: Run, votes: pl.DataFrame, roles: Any) -> tuple[list[Role], list[str], list[str]]:
@@ -324,9 +293,8 @@ def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
         at = question.labels.index(question.positive)
         return np.stack([p_i if k == at else 1.0 - p_i for k in range(2)], axis=1)
     rows = run.table("posterior", where=pl.col("question") == question.name)
-    joined = items.select("item").join(
-        rows.group_by("item", maintain_order=True).agg("p"), on="item", how="left", maintain_order="left"
-    )
+    by_item = rows.group_by("item", maintain_order=True).agg("p")
+    joined = items.select("item").join(by_item, on="item", how="left", maintain_order="left")
     return np.asarray(joined["p"].list.to_array(n_labels).to_numpy(), dtype=np.float64)
 
 
@@ -334,11 +302,11 @@ def _panel_probabilities(
     run: Run, question: Question, items: pl.Series, judges: list[str], votes: pl.DataFrame
 ) -> Floats:
     """Return the label probabilities that the judges would have given without the people."""
-    fitted = fitted_votes(run, question, items, judges)
-    log_iz, vote_ji = fitted.prior_iz.copy(), vote_matrix(votes, items, judges, list(question.labels))
-    for j in {int(group): j for j, group in reversed(list(enumerate(fitted.group_j)))}.values():
-        log_iz += np.where((vote_ji[j] == UNKNOWN)[:, None], 0.0, fitted.vote_jzk[j].T[np.maximum(vote_ji[j], 0)])
-    return np.asarray(softmax(log_iz, axis=1) @ fitted.mix_zk)
+    log_iz, vote_jzk, mix_zk, group_j = fitted_votes(run, question, items, judges)
+    vote_ji = vote_matrix(votes, items, judges, list(question.labels))
+    for j in np.unique(group_j, return_index=True)[1]:
+        log_iz = log_iz + np.where((vote_ji[j] == UNKNOWN)[:, None], 0.0, vote_jzk[j].T[np.maximum(vote_ji[j], 0)])
+    return np.asarray(softmax(log_iz, axis=1) @ mix_zk)
 
 
 def vote_matrix(votes: pl.DataFrame, items: pl.Series, judges: list[str], labels: list[str]) -> Ints:
@@ -353,8 +321,15 @@ def vote_matrix(votes: pl.DataFrame, items: pl.Series, judges: list[str], labels
     return vote_ji
 
 
-def fitted_votes(run: Run, question: Question, items: pl.Series, judges: list[str]) -> FittedVotes:
-    """Read how judges vote, from the first part of a question that was fitted in several."""
+def fitted_votes(
+    run: Run, question: Question, items: pl.Series, judges: list[str]
+) -> tuple[Floats, Floats, Floats, Ints]:
+    """Read how judges vote, from the first part of a question that was fitted in several.
+
+    Axes: **j** judge, **i** item, **k** label, **z** state between labels. Log weights of the states `prior_iz`, the
+    log probability of every vote by state `vote_jzk`, the labels of each state `mix_zk`, and the group that each judge
+    is counted with `group_j`.
+    """
     fit = next(fit for fit in run.manifest["questions"] if fit["question"] == question.name)
     labels, n_labels = fit["labels"], len(fit["labels"])
     here = (pl.col("question") == fit["question"]) & (pl.col("part") == fit["part"])
@@ -378,18 +353,13 @@ def fitted_votes(run: Run, question: Question, items: pl.Series, judges: list[st
     alone = len(fit["counted_as_one"])
     group_j = np.array([group_of.get(name, alone + j) for j, name in enumerate(judges)], dtype=np.int64)
     vote_jzk = np.log(states.votes_azv(confusion_akv[place_j]))
-    return FittedVotes(np.log(weight_dz)[domain_i], vote_jzk, states.mix_zk, group_j)
+    return np.log(weight_dz)[domain_i], vote_jzk, states.mix_zk, group_j
 
 
 def _counts(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> Floats:
-    coded = votes.select("item", "label").join(
-        pl.DataFrame({"item": items}).with_row_index("at"), on="item", how="inner"
-    )
-    shape = (len(items), len(labels))
-    flat = np.bincount(
-        coded["at"].to_numpy() * shape[1] + _codes(coded["label"], labels), minlength=shape[0] * shape[1]
-    )
-    return flat.reshape(shape).astype(np.float64)
+    coded = votes.select("item", "label").join(items.to_frame("item").with_row_index("at"), on="item", how="inner")
+    at_v, n = coded["at"].to_numpy() * len(labels) + _codes(coded["label"], labels), len(items) * len(labels)
+    return np.bincount(at_v, minlength=n).reshape(-1, len(labels)).astype(np.float64)
 
 
 def systems_of(run: Run, question: Question, items: pl.Series, by: str | None) -> tuple[list[str], Ints]:

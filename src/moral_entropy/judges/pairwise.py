@@ -16,7 +16,7 @@ import polars as pl
 from scipy.special import ndtri, softmax
 
 from moral_entropy.findings import many
-from moral_entropy.judges.estimates import known_mean
+from moral_entropy.items.states import positions
 from moral_entropy.judges.known import MOST_JUDGES
 from moral_entropy.judges.values import SECOND, TIES, bounded, schema, sides
 from moral_entropy.names import ALL
@@ -34,7 +34,11 @@ SHOWN_SECOND = {*SECOND, "2", "ba", "swap", "swapped", "reversed", "true"}
 """What a column position says where the second was shown first."""
 
 RANKING = schema("text question name", "int n", "float win_rate strength low high", "int rank rank_low rank_high")
-POSITIONS = schema("text question judge", "int n", bounded("bias", "discrimination"), "int n_swapped", bounded("flips"))
+POSITIONS = schema(
+    "text question judge",
+    "int n",
+    bounded("bias", "discrimination"),
+)
 
 
 class Comparisons(NamedTuple):
@@ -55,10 +59,6 @@ class Comparisons(NamedTuple):
     judge_v: Ints
     shown_v: Floats
     outcome_v: Ints
-
-    def take(self, rows: Ints) -> Comparisons:
-        """Return a part of the votes."""
-        return Comparisons(*[column[rows] for column in self])  # type: ignore[arg-type]
 
 
 class Strengths(NamedTuple):
@@ -82,8 +82,11 @@ class Strengths(NamedTuple):
         """Return the probability of every outcome: `p_vo`."""
         order_v = self.order_j[votes.judge_v] if len(self.order_j) > 1 else self.order_j[0]
         gap_v = self.strength_n[votes.first_v] - self.strength_n[votes.second_v]
-        odds_v = self.discrimination_j[votes.judge_v] * gap_v + order_v * votes.shown_v
-        return np.asarray(softmax(np.stack([odds_v / 2, -odds_v / 2, np.full_like(odds_v, self.tie)], axis=1), axis=1))
+        return _outcomes(self.discrimination_j[votes.judge_v] * gap_v + order_v * votes.shown_v, self.tie)
+
+
+def _outcomes(odds_v: Floats, tie: float) -> Floats:
+    return np.asarray(softmax(np.stack([odds_v / 2, -odds_v / 2, np.full_like(odds_v, tie)], axis=1), axis=1))
 
 
 def is_pairwise(run: Run, question: Question) -> bool:
@@ -123,20 +126,19 @@ def rank_pairs(run: Run, question: Question, mass: float = 0.9) -> tuple[pl.Data
     names = pl.concat([rows["first"], rows["second"]]).unique().sort().to_list()
     judges = rows["judge"].unique().sort().to_list()
     codes = {"first": names, "second": names, "judge": judges}
-    code_v = [rows[column].replace_strict(keys, range(len(keys)), return_dtype=pl.Int64).to_numpy()
-              for column, keys in codes.items()]  # fmt: skip
+    code_v = [positions(rows[column], keys, default=0) for column, keys in codes.items()]
     votes = Comparisons(code_v[0], code_v[1], code_v[2], rows["shown"].to_numpy(), rows["outcome"].to_numpy())
     fitted = fit_strengths(votes, len(names), len(judges))
-    positions = _positions(question.name, votes, judges, fitted, mass)
+    by_judge = _positions(question.name, votes, judges, fitted, mass)
     notes = [
         f"{question.name}: {'the order counts' if row['judge'] == ALL else row['judge'] + ' minds the order'}: what is "
         f"shown {'first' if row['bias'] > 0 else 'last'} wins by {100 * abs(row['bias']):.0f} points more often "
         f"({100 * row['bias_low']:z.0f} to {100 * row['bias_high']:z.0f}). The ranking allows for it."
-        for row in positions.filter((pl.col("bias_low") > 0) | (pl.col("bias_high") < 0)).iter_rows(named=True)
+        for row in by_judge.filter((pl.col("bias_low") > 0) | (pl.col("bias_high") < 0)).iter_rows(named=True)
     ]
     ties = float((votes.outcome_v == 2).mean())
     notes.append(f"{question.name}: {many(len(votes.outcome_v), 'comparison')} of {len(names):,}, {ties:.0%} ties.")
-    return _ranking(question.name, votes, names, fitted, mass), positions, notes
+    return _ranking(question.name, votes, names, fitted, mass), by_judge, notes
 
 
 def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
@@ -166,9 +168,7 @@ def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
         strength_n, order_j, log_j, tie = np.split(at, cuts)
         gap_v = strength_n[votes.first_v] - strength_n[votes.second_v]
         slope_v = np.exp(log_j)[votes.judge_v]
-        odds_v = slope_v * gap_v + order_j[order_v] * votes.shown_v
-        p_vo = softmax(np.stack([odds_v / 2, -odds_v / 2, np.full_like(odds_v, tie[0])], axis=1), axis=1)
-        return gap_v, slope_v, p_vo
+        return gap_v, slope_v, _outcomes(slope_v * gap_v + order_j[order_v] * votes.shown_v, tie[0])
 
     def penalised(at: Floats) -> tuple[float, Floats]:
         gap_v, slope_v, p_vo = parts(at)
@@ -217,17 +217,15 @@ def _spread(fitted: Strengths) -> Floats:
 
 
 def _ranking(question: str, votes: Comparisons, names: list[str], fitted: Strengths, mass: float) -> pl.DataFrame:
-    n_names, spread_n = len(names), _spread(fitted)[: len(names)]
+    n_names, spread_n, rng = len(names), _spread(fitted)[: len(names)], np.random.default_rng(0)
     # Only differences of strengths mean something: intervals are of the distance from the mean of all.
     covariance = fitted.covariance[:n_names, :n_names] if fitted.covariance.ndim == 2 else None
     if covariance is not None:
         centred = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None] + covariance.mean()
         spread_n = np.sqrt(np.maximum(np.diag(centred), 0.0))
-        draws = np.random.default_rng(0).multivariate_normal(
-            fitted.strength_n, covariance, RANK_DRAWS, method="cholesky"
-        )
+        draws = rng.multivariate_normal(fitted.strength_n, covariance, RANK_DRAWS, method="cholesky")
     else:
-        draws = fitted.strength_n + spread_n * np.random.default_rng(0).standard_normal((RANK_DRAWS, n_names))
+        draws = fitted.strength_n + spread_n * rng.standard_normal((RANK_DRAWS, n_names))
     rank_sn = (-draws).argsort(axis=1).argsort(axis=1) + 1
     tail = (1.0 - mass) / 2
     ranks = np.quantile(rank_sn, [tail, 1.0 - tail], axis=0, method="nearest").astype(int)
@@ -245,7 +243,7 @@ def _ranking(question: str, votes: Comparisons, names: list[str], fitted: Streng
 
 
 def _positions(question: str, votes: Comparisons, judges: list[str], fitted: Strengths, mass: float) -> pl.DataFrame:
-    """Say by how many points more the answer wins that is shown first, how steep judges are, how often they flip."""
+    """Say by how many points more the answer wins that is shown first, and how steep judges are."""
     n_names, n_orders = len(fitted.strength_n), len(fitted.order_j)
     spread, half = _spread(fitted), float(ndtri((1.0 + mass) / 2))
     shares = {sign: fitted.outcomes(votes._replace(shown_v=np.full(len(votes.shown_v), sign))) @ [1.0, 0.0, 0.5]
@@ -259,31 +257,8 @@ def _positions(question: str, votes: Comparisons, judges: list[str], fitted: Str
         per = bias / order if abs(order) > 1e-6 else 0.25
         log_se = float(spread[n_names + n_orders + j])
         steep = float(fitted.discrimination_j[j])
-        steepness = (
-            (steep, steep * math.exp(-half * log_se), steep * math.exp(half * log_se)) if n_orders > 1 else (None,) * 3
-        )
-        flips = _flips(votes.take(np.flatnonzero(here)), mass)
+        ends = (steep, steep * math.exp(-half * log_se), steep * math.exp(half * log_se))
+        steepness = ends if n_orders > 1 else (None,) * 3
         rows.append((question, judges[j] if n_orders > 1 or len(judges) == 1 else ALL, int(here.sum()), bias,
-                     bias - half * per * order_se, bias + half * per * order_se, *steepness, *flips))  # fmt: skip
+                     bias - half * per * order_se, bias + half * per * order_se, *steepness))  # fmt: skip
     return pl.DataFrame(rows, schema=POSITIONS, orient="row")
-
-
-def _flips(votes: Comparisons, mass: float) -> tuple[Any, ...]:
-    """Return on how many pairs a judge saw both orders, and how often the verdict then turned, with its interval."""
-    swap_v = votes.first_v > votes.second_v
-    verdict_v = np.where((votes.outcome_v < 2) & swap_v, 1 - votes.outcome_v, votes.outcome_v)
-    # 1 where the one that comes first by number was shown first.
-    shown_v = np.where(swap_v, -votes.shown_v, votes.shown_v)
-    pair_v = np.sort(np.stack([votes.first_v, votes.second_v]), axis=0)
-    columns = {"a": pair_v[0], "b": pair_v[1], "judge": votes.judge_v, "shown": shown_v, "verdict": verdict_v}
-    frame = pl.DataFrame(columns)
-    pairs = frame.group_by("a", "b", "judge").agg(
-        n=pl.col("shown").n_unique(),
-        flip=pl.col("verdict").filter(pl.col("shown") > 0).first()
-        != pl.col("verdict").filter(pl.col("shown") < 0).first(),
-    )
-    flip = pairs.filter(pl.col("n") > 1)["flip"].to_numpy().astype(float)
-    if not len(flip):
-        return 0, None, None, None
-    estimate = known_mean(flip, mass=mass)
-    return len(flip), estimate.value, estimate.low, estimate.high

@@ -92,7 +92,7 @@ def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> 
     graded
         The cells, their sums and their names; items without votes are left out.
     cost_of_p_c
-        Cost of deciding by p itself: see `cells.cost_of_p`.
+        Cost of deciding by p itself: see `cells.rule_sums`.
     costs
         Costs of a wrong yes and a wrong no.
     """
@@ -258,11 +258,9 @@ def questions_with_many_labels(frame: pl.DataFrame) -> set[str]:
     return set(pooled["question"].unique())
 
 
-def _is_one_question(row: Row, several: set[str]) -> bool:
+def _is_one_question(row: Row, multi: set[str]) -> bool:
     """Return whether a row is about the labels of one question, and not about one label of many against the rest."""
-    if row["question"] in (ALL, MEAN):
-        return False
-    return bool(row["label"] == MULTICLASS) == (row["question"] in several)
+    return row["question"] not in (ALL, MEAN) and (row["label"] == MULTICLASS) == (row["question"] in multi)
 
 
 def _right(row: Row) -> Row:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.rules.cells import Cells, Membership, join_cells, number_rows, targets_of
+from moral_entropy.rules.cells import Cells, Membership, cells_of_label, join_cells, number_rows, targets_of
 from moral_entropy.rules.grade import BINS, mass_bins, width_bins
 from moral_entropy.rules.intervals import beta_interval
 from moral_entropy.rules.rules import Rule
@@ -55,51 +55,47 @@ def unseen_gold(fit: QuestionFit) -> QuestionFit:
     return replace(fit, ballot=ballot)
 
 
-def consensus_cells(consensus: Consensus, *, merged: bool = False, own: bool = False) -> tuple[Cells, list[Membership]]:
+def consensus_cells(
+    consensus: Consensus, *, in_bins: bool = False, unpooled: bool = False
+) -> tuple[Cells, list[Membership]]:
     """Sort items with gold into cells of equal consensus probability.
 
     Parameters
     ----------
     consensus
         The fits, with gold in their ballots.
-    merged
+    in_bins
         Put neighbouring probabilities in bins where there are more than a few items: enough for an interval.
-    own
+    unpooled
         Take the model's own probability, before it is pooled with the vote share to the published one.
     """
-    votes, questions = consensus.votes, consensus.votes.questions
+    votes = consensus.votes
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0
     for fit in map(unseen_gold, consensus.fits):
-        p_ik = fit.model_ik if own else fit.p_ik
-        label_i = labels_of(p_ik, fit.ballot.positive) if own else fit.label_i
-        group_i, first_g, score_gt = _groups(votes, fit.ballot, p_ik, label_i, merged)
+        p_ik = fit.model_ik if unpooled else fit.p_ik
+        label_i = labels_of(p_ik, fit.ballot.positive) if unpooled else fit.label_i
+        group_i, first_g, score_gt = _groups(votes, fit.ballot, p_ik, label_i, in_bins)
         cell_gt = np.arange(score_gt.size).reshape(score_gt.T.shape).T + n_cells
         n_cells += score_gt.size
-        counts_gk = fit.ballot.counts_ik[first_g]
+        domain_g, counts_gk = votes.domain_i[fit.ballot.item_i[first_g]], fit.ballot.counts_ik[first_g]
         pieces += [
-            Cells(
-                question_c=np.full(len(first_g), questions.index(fit.question)),
-                label_c=np.full(len(first_g), target),
-                domain_c=votes.domain_i[fit.ballot.item_i[first_g]],
-                rest_c=counts_gk.sum(axis=1) - counts_gk[:, target],
-                chosen_c=counts_gk[:, target],
-                score_rc=score_gt[None, :, t],
-                decision_rc=(label_i[first_g] == target).astype(float)[None],
-                tied_rc=np.zeros((1, len(first_g)), dtype=bool),
+            cells_of_label(
+                votes.questions.index(fit.question), target, domain_g, counts_gk, score_gt[None, :, t],
+                (label_i[first_g] == target).astype(float)[None], np.zeros((1, len(first_g)), dtype=bool),
             )
             for t, target in enumerate(targets_of(fit.ballot))
-        ]
+        ]  # fmt: skip
         members.append(Membership(fit, group_i, cell_gt))
     return join_cells(pieces), members
 
 
-def _groups(votes: Votes, ballot: Ballot, p_ik: Floats, label_i: Ints, merged: bool) -> tuple[Ints, Ints, Floats]:
+def _groups(votes: Votes, ballot: Ballot, p_ik: Floats, label_i: Ints, in_bins: bool) -> tuple[Ints, Ints, Floats]:
     """Group items of equal probability; return each item's group, and each group's first item and mean p by target."""
     known_i, p_it = ballot.gold_i != UNKNOWN, p_ik[:, targets_of(ballot)]
     # Items without gold have no weight; one group is enough for them.
-    columns = _told_apart_by(votes, ballot, label_i, known_i, p_it, merged)
+    columns = _told_apart_by(votes, ballot, label_i, known_i, p_it, in_bins)
     if not known_i.all():
         columns = (np.where(known_i, column_i, 0) for column_i in columns)
     group_i, first_g = number_rows(columns)
@@ -110,14 +106,14 @@ def _groups(votes: Votes, ballot: Ballot, p_ik: Floats, label_i: Ints, merged: b
 
 
 def _told_apart_by(
-    votes: Votes, ballot: Ballot, label_i: Ints, known_i: NDArray[np.bool_], p_it: Floats, merged: bool
+    votes: Votes, ballot: Ballot, label_i: Ints, known_i: NDArray[np.bool_], p_it: Floats, in_bins: bool
 ) -> Iterator[Ints]:
     """Go through what tells groups of items apart, one column at a time: all at once would be too much memory."""
     yield known_i.astype(np.int8)
     yield votes.domain_i[ballot.item_i] - UNKNOWN
     yield label_i
     n_known = np.count_nonzero(known_i)
-    if merged and n_known > FEW_ITEMS:
+    if in_bins and n_known > FEW_ITEMS:
         n_bins = 50 if ballot.n_labels == 2 else 20
         yield from ((p_i * n_bins).astype(np.int64) for p_i in p_it.T)
         return
@@ -164,15 +160,14 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
     for fit in map(unseen_gold, consensus.fits):
         known_i = fit.ballot.gold_i != UNKNOWN
         for target in targets_of(fit.ballot):
-            rows += [
-                {"question": fit.question, "part": fit.ballot.part, "label": fit.ballot.labels[target], **point}
-                for point in _points(fit, known_i, target, mass)
-            ]
-    schema = {"question": pl.String, "part": pl.String, "label": pl.String, "bins": pl.String, "bin": pl.Int64}
-    return pl.DataFrame(rows, schema={**schema, "p": float, "gold": float, "low": float, "high": float, "n": pl.Int64})
+            where = (fit.question, fit.ballot.part, fit.ballot.labels[target])
+            rows += [(*where, *point) for point in _points(fit, known_i, target, mass)]
+    names = ("question", "part", "label", "bins", "bin", "p", "gold", "low", "high", "n")
+    types = [pl.String] * 4 + [pl.Int64] + [pl.Float64] * 4 + [pl.Int64]
+    return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
 
 
-def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> Iterator[dict[str, object]]:
+def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> Iterator[tuple[object, ...]]:
     p_i, gold_i = fit.p_ik[known_i, target], fit.ballot.gold_i[known_i] == target
     count_i, level_i = fit.ballot.count_i[known_i], _numbered(p_i)
     equally_many_i = mass_bins(np.bincount(level_i, weights=count_i).astype(np.float64))[level_i]
@@ -181,12 +176,4 @@ def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: flo
         n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
         low_b, high_b = beta_interval(yes_b, n_b - yes_b, mass)
         for b in np.flatnonzero(n_b).tolist():
-            ends = {"low": low_b[b], "high": high_b[b]}
-            yield {
-                "bins": bins,
-                "bin": b,
-                "p": sum_b[b] / n_b[b],
-                "gold": yes_b[b] / n_b[b],
-                **ends,
-                "n": round(n_b[b]),
-            }
+            yield bins, b, sum_b[b] / n_b[b], yes_b[b] / n_b[b], low_b[b], high_b[b], round(n_b[b])

@@ -201,14 +201,10 @@ def _calibration(score_l: Floats, items_ls: Floats, p_ls: Floats) -> Figures:
     n_s = items_ls.sum(axis=0)
     gap_ls = p_ls - items_ls * score_l[:, None]
     bins = {"ece": width_bins(score_l), "ece_mass": mass_bins(items_ls[:, 0])}
-    return {name: (share_of(_summed_gaps(gap_ls, bin_l), n_s), n_s) for name, bin_l in bins.items()}
-
-
-def _summed_gaps(gap_ls: Floats, bin_l: Ints) -> Floats:
     # Scores ascend, so bins do: levels of one bin are neighbours.
-    start_b = np.flatnonzero(np.diff(bin_l, prepend=-1))
-    total_s: Floats = np.abs(np.add.reduceat(gap_ls, start_b, axis=0)).sum(axis=0)
-    return total_s
+    starts = {name: np.flatnonzero(np.diff(bin_l, prepend=-1)) for name, bin_l in bins.items()}
+    gaps = {name: np.abs(np.add.reduceat(gap_ls, start_b, axis=0)).sum(axis=0) for name, start_b in starts.items()}
+    return {name: (share_of(total_s, n_s), n_s) for name, total_s in gaps.items()}
 
 
 def width_bins(score_l: Floats) -> Ints:
@@ -231,31 +227,20 @@ def _times(slope: Any, gap: Any) -> Any:
     return product if np.isfinite(product).all() else np.where(gap == 0, 0.0, product)
 
 
-def _gini(p: Any) -> Any:
-    return p * (1 - np.asarray(p))
-
-
-def _shannon(p: Any) -> Any:
-    return entr(p) + entr(1 - np.asarray(p))
-
-
 def _logit(p: Any) -> Any:
     with np.errstate(divide="ignore"):
         return np.log(p) - np.log1p(-np.asarray(p))
-
-
-def _doubt(p: Any) -> Any:
-    return np.minimum(p, 1 - np.asarray(p))
 
 
 Generator = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
 """A convex function phi on [0, 1]: name of its divergence; minus phi, an entropy that is 0 at both ends; its slope."""
 
 # p² and p² - p make the same divergence: it does not see a linear term.
-BRIER: Generator = ("brier", _gini, lambda p: 2 * np.asarray(p) - 1)
-KL: Generator = ("kl", _shannon, _logit)
+BRIER: Generator = ("brier", lambda p: p * (1 - np.asarray(p)), lambda p: 2 * np.asarray(p) - 1)
+KL: Generator = ("kl", lambda p: entr(p) + entr(1 - np.asarray(p)), _logit)
 # The kink is at ½, which the paper's threshold counts as yes.
-ZERO_ONE: Generator = ("zero_one", _doubt, lambda p: np.where(np.asarray(p) >= 0.5, 1.0, -1.0))
+ZERO_ONE: Generator = ("zero_one", lambda p: np.minimum(p, 1 - np.asarray(p)),
+                       lambda p: np.where(np.asarray(p) >= 0.5, 1.0, -1.0))  # fmt: skip
 
 
 def split(
@@ -310,7 +295,7 @@ def split(
     return {f"{name}{part}": value_s.clip(min=0.0) for part, value_s in parts.items()}, entropy_s
 
 
-def share_of(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+def share_of(part: NDArray[Any], total: NDArray[Any]) -> Floats:
     """Divide; NaN where there is nothing to divide by."""
-    shares: Floats = np.divide(part, np.where(whole == 0, np.nan, whole))
+    shares: Floats = np.divide(part, np.where(total == 0, np.nan, total))
     return shares

@@ -71,29 +71,25 @@ class Rule:
         label
             Index of the label taken as positive.
         """
-        given = self.score(self._shown(counts_ik, label))
-        score_i = _as_scores(self, given, counts_ik, label)
+        score_i = _as_scores(self, self.score(self._shown(counts_ik, label)), counts_ik, label)
         return np.where(counts_ik.sum(axis=1) > 0, score_i, np.nan)
 
     def ties(self, counts_ik: Ints, label: int) -> NDArray[np.bool_]:
         """Return on which items the votes are a tie for the rule."""
         if self.tied is None:
             return np.zeros(len(counts_ik), dtype=bool)
-        tied_i: NDArray[np.bool_] = np.asarray(self.tied(self._shown(counts_ik, label)), dtype=bool)
-        voted_i: NDArray[np.bool_] = counts_ik.sum(axis=1) > 0
-        return tied_i & voted_i
+        tied_i = self.tied(self._shown(counts_ik, label))
+        return np.asarray(np.asarray(tied_i, dtype=bool) & (counts_ik.sum(axis=1) > 0))
 
     def decisions(self, score_i: Floats) -> Floats:
         """Turn scores into the yes (1) or no (0) that rates grade; NaN stays NaN."""
-        if not self.soft:
-            return score_i
-        return np.where(np.isnan(score_i), np.nan, score_i >= 0.5)
+        return np.where(np.isnan(score_i), np.nan, score_i >= 0.5) if self.soft else score_i
 
     def _shown(self, counts_ik: Ints, label: int) -> NDArray[Any]:
         # A copy that cannot be written to: a rule that sorts in place must not change the votes.
-        text = np.array(counts_ik if self.sees == "labels" else pair_of(counts_ik, label))
-        text.flags.writeable = False
-        return text
+        counts = np.array(counts_ik if self.sees == "labels" else pair_of(counts_ik, label))
+        counts.flags.writeable = False
+        return counts
 
 
 def pair_of(counts_ik: Ints, label: int) -> Ints:
@@ -102,9 +98,9 @@ def pair_of(counts_ik: Ints, label: int) -> Ints:
     return np.column_stack([counts_ik.sum(axis=1) - chosen_i, chosen_i])
 
 
-def _as_scores(rule: Rule, given: Any, counts_ik: Ints, label: int) -> Floats:
+def _as_scores(rule: Rule, answer: Any, counts_ik: Ints, label: int) -> Floats:
     """Check what a rule's callable returned."""
-    score = np.asarray(given, dtype=float)
+    score = np.asarray(answer, dtype=float)
     expected = counts_ik.shape if rule.sees == "labels" else (len(counts_ik),)
     if score.shape != expected:
         msg = (
@@ -284,7 +280,7 @@ def rule_in_words(name: str, yes: str = "yes") -> str:
     return name
 
 
-def as_rules(given: Iterable[str | Rule | Score]) -> tuple[Rule, ...]:
+def as_rules(entries: Iterable[str | Rule | Score]) -> tuple[Rule, ...]:
     """Turn names, rules and plain callables into rules; two of the same name raise a `RuleError`.
 
     Examples
@@ -295,7 +291,7 @@ def as_rules(given: Iterable[str | Rule | Score]) -> tuple[Rule, ...]:
     >>> [rule.meaning for rule in as_rules(["any", never])]
     ['at least one positive vote', 'Nothing is ever positive.']
     """
-    rules = tuple(_as_rule(entry) for entry in given)
+    rules = tuple(_as_rule(entry) for entry in entries)
     names = [rule.name for rule in rules]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice or "consensus" in names:
@@ -305,14 +301,14 @@ def as_rules(given: Iterable[str | Rule | Score]) -> tuple[Rule, ...]:
     return rules
 
 
-def _as_rule(given: str | Rule | Score) -> Rule:
-    if isinstance(given, Rule):
-        return given
-    if isinstance(given, str):
-        return rule_named(given)
-    if not callable(given):
-        msg = f"{given!r} is no rule. Give a name, a Rule, or a callable that takes vote counts."
+def _as_rule(entry: str | Rule | Score) -> Rule:
+    if isinstance(entry, Rule):
+        return entry
+    if isinstance(entry, str):
+        return rule_named(entry)
+    if not callable(entry):
+        msg = f"{entry!r} is no rule. Give a name, a Rule, or a callable that takes vote counts."
         raise RuleError(msg)
-    name = getattr(given, "__name__", type(given).__name__)
-    meaning = (getattr(given, "__doc__", None) or "a rule of your own").strip().splitlines()[0]
-    return Rule(name, meaning, given)
+    name = getattr(entry, "__name__", type(entry).__name__)
+    meaning = (getattr(entry, "__doc__", None) or "a rule of your own").strip().splitlines()[0]
+    return Rule(name, meaning, entry)

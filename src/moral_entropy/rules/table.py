@@ -157,7 +157,7 @@ def grade_rules(
         against_gold = replace(graded, reference="gold", cells=cells, sum_tcs=gold_tcs)
         frames += [against_gold.frame(), grade_consensus(known or consensus, against_gold, seed)]
         if consensus.options.mixed:
-            frames.append(grade_consensus(known or consensus, against_gold, seed, own=True))
+            frames.append(grade_consensus(known or consensus, against_gold, seed, unpooled=True))
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
         advised["gold"] = advise(against_gold, np.zeros(cells.n_cells), options.costs)
     frame = pl.concat(frames).fill_nan(None)
@@ -172,16 +172,16 @@ def grade_rules(
     )
 
 
-def grade_consensus(consensus: Consensus, graded: Grading, seed: int, *, own: bool = False) -> pl.DataFrame:
+def grade_consensus(consensus: Consensus, graded: Grading, seed: int, *, unpooled: bool = False) -> pl.DataFrame:
     """Grade the consensus itself against gold, by the published p or the model's own.
 
     Figures are from every item's own p, widths of intervals from merged cells.
     """
     frames = []
-    for merged in (False, True):
-        cells, members = consensus_cells(consensus, merged=merged, own=own)
-        sum_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES if merged else 0, seed=seed)
-        frames.append(replace(graded, rules=(MODEL if own else CONSENSUS,), cells=cells, sum_tcs=sum_tcs).frame())
+    for in_bins in (False, True):
+        cells, members = consensus_cells(consensus, in_bins=in_bins, unpooled=unpooled)
+        sum_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES if in_bins else 0, seed=seed)
+        frames.append(replace(graded, rules=(MODEL if unpooled else CONSENSUS,), cells=cells, sum_tcs=sum_tcs).frame())
     exact, rough = frames
     ends = ((exact["value"] + (rough[end] - rough["value"])).alias(end) for end in ("low", "high"))
     return exact.with_columns(ends)
@@ -212,16 +212,14 @@ def yes_word(votes: Votes) -> str:
     """Return what a positive vote is called: the label of a single question that says more than yes, else "yes"."""
     labels = {ballot.labels[ballot.positive] for ballot in votes.ballots if ballot.n_labels == 2}
     [label, *further] = sorted(labels) or ["yes"]
-    many_questions = len({ballot.question for ballot in votes.ballots}) > 1
-    plain = further or many_questions or label.casefold() in POSITIVE_NAMES
+    plain = further or len(votes.questions) > 1 or label.casefold() in POSITIVE_NAMES
     return "yes" if plain else f"{label!r}"
 
 
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
     """Replace the ballots by those of `votes`, which may have gained gold or published labels since the fit."""
     fits, ballots = consensus.fits, votes.ballots
-    first = len(fits) == len(ballots) and all(map(_same_votes, ballots, (fit.ballot for fit in fits)))
-    if not first:
+    if len(fits) != len(ballots) or not all(map(_same_votes, ballots, (fit.ballot for fit in fits))):
         msg = (
             f"the consensus was fitted to other votes: {', '.join(consensus.votes.questions)} with "
             f"{consensus.votes.n_votes:,} votes, not {', '.join(votes.questions)} with {votes.n_votes:,}. "
@@ -234,11 +232,9 @@ def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
     return replace(consensus, votes=votes, fits=fits)
 
 
-def _same_votes(one: Ballot, other: Ballot) -> bool:
-    if one is other:
-        return True
-    same_names = (one.question, one.part, one.labels) == (other.question, other.part, other.labels)
-    return same_names and np.array_equal(one.start_i, other.start_i) and np.array_equal(one.code_v, other.code_v)
+def _same_votes(a: Ballot, b: Ballot) -> bool:
+    same_names = (a.question, a.part, a.labels) == (b.question, b.part, b.labels)
+    return a is b or (same_names and np.array_equal(a.start_i, b.start_i) and np.array_equal(a.code_v, b.code_v))
 
 
 def _check_codes(votes: Votes, ballot: Ballot) -> None:
@@ -265,12 +261,8 @@ def _has_published(votes: Votes) -> bool:
 
 def default_rules(votes: Votes) -> Sequence[Rule]:
     """Return the rules that are graded by default."""
-    rules = list(RULES.values())
-    if any(ballot.n_labels > 2 for ballot in votes.ballots):
-        rules.append(PLURALITY)
-    if _has_published(votes):
-        rules.append(PUBLISHED)
-    return rules
+    many_labels = any(ballot.n_labels > 2 for ballot in votes.ballots)
+    return [*RULES.values(), *([PLURALITY] if many_labels else []), *([PUBLISHED] if _has_published(votes) else [])]
 
 
 def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: GradeOptions) -> None:
