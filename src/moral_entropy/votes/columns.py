@@ -34,32 +34,27 @@ from moral_entropy.votes.source import LEVELS, Source
 from moral_entropy.votes.table import ReadingLog, refuse, shown
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
-    "item": (
-        "moralentropyitem", "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid",
-        "documentid", "docid", "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid",
-        "sentenceid", "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline",
-        "stimulusid", "stimulus", "vignette", "questionid", "qid", "id"
-    ),
-    "annotator": (
-        "annotator", "annotatorid", "annotatorname", "worker", "workerid", "rater", "raterid", "coder", "coderid",
-        "judge", "judgeid", "user", "userid", "username", "labeler", "labeller", "labelerid", "reviewer",
-        "participant", "participantid", "respondent", "respondentid", "subject", "subjectid", "prolificid",
-        "prolificpid", "voter", "voterid", "evaluator", "grader", "codername", "ratername", "model", "llm",
-        "emailaddress"
-    ),
-    "label": (
-        "label", "labels", "vote", "votes", "annotation", "annotations", "rating", "answer", "response", "class",
-        "category", "verdict", "judgment", "judgement", "choice", "code", "grade"
-    ),
-    "question": ("moralentropyquestion", "question", "foundation", "dimension", "aspect", "criterion", "questionid"),
-    "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet", "system"),
-    "text": (
-        "text", "tweettext", "content", "comment", "sentence", "tweet", "body", "posttext", "prompt", "statement",
-        "utterance", "passage"
-    ),
-    "gold": ("gold", "goldlabel", "goldstandard", "truth", "groundtruth", "truelabel", "expert", "expertlabel"),
-    "count": ("count", "counts", "n", "freq", "frequency", "weight")
-}  # fmt: skip
+    role: tuple(names.split())
+    for role, names in {
+        "item": """
+            moralentropyitem item itemid task taskid textid tweetid commentid postid documentid docid document doc
+            example exampleid instance instanceid unit unitid sentenceid pairid messageid reviewid imageid image
+            headlineid headline stimulusid stimulus vignette questionid qid id""",
+        "annotator": """
+            annotator annotatorid annotatorname worker workerid rater raterid coder coderid judge judgeid user
+            userid username labeler labeller labelerid reviewer participant participantid respondent respondentid
+            subject subjectid prolificid prolificpid voter voterid evaluator grader codername ratername model llm
+            emailaddress""",
+        "label": """
+            label labels vote votes annotation annotations rating answer response class category verdict judgment
+            judgement choice code grade""",
+        "question": "moralentropyquestion question foundation dimension aspect criterion questionid",
+        "domain": "domain subcorpus corpus bucket subreddit source outlet system",
+        "text": "text tweettext content comment sentence tweet body posttext prompt statement utterance passage",
+        "gold": "gold goldlabel goldstandard truth groundtruth truelabel expert expertlabel",
+        "count": "count counts n freq frequency weight",
+    }.items()
+}
 """Names that people use, in lower case and without blanks, the likeliest first."""
 
 ALL_ROLES = (*COMMON_NAMES, "published")
@@ -69,23 +64,20 @@ SURELY_LABEL = ("label", "labels", "vote", "votes", "annotation", "annotations")
 FEW_LABELS, MOST_CELLS = 20, 1_000
 """A column with more distinct cells than this is not guessed to hold votes."""
 
-ABOUT_PEOPLE = frozenset({
-    "timestamp", "age", "agegroup", "gender", "sex", "education", "nationality", "country", "ethnicity", "occupation",
-    "nativelanguage", "firstlanguage", "email", "emailaddress", "consent", "startdate", "enddate", "recordeddate",
-    "ipaddress", "duration", "durationinseconds", "finished", "progress", "responseid", "respondent", "respondentid",
-    "participant", "participantid", "prolificid", "prolificpid", "subject", "subjectid", "submitdate", "username"
-})  # fmt: skip
+ABOUT_PEOPLE = frozenset(re.findall(r"\w+", """
+    timestamp age agegroup gender sex education nationality country ethnicity occupation nativelanguage
+    firstlanguage email emailaddress consent startdate enddate recordeddate ipaddress duration durationinseconds
+    finished progress responseid respondent respondentid participant participantid prolificid prolificpid subject
+    subjectid submitdate username"""))  # fmt: skip
 """Names of columns that say something about a person who answered, in lower case and without blanks."""
 
 PERSON_IDS = frozenset({"responseid", "email", "emailaddress", "username"})
 """Those of them that tell people apart, though not in a table of votes."""
 
-ABOUT_VOTES = frozenset({
-    "time", "date", "datetime", "createdat", "updatedat", "seconds", "confidence", "certainty", "sure", "comments",
-    "note", "notes", "remark", "remarks", "reason", "explanation", "rationale", "worktime", "worktimeinseconds",
-    "batch", "round", "session", "phase", "wave", "split", "order", "position", "rank", "trial", "page", "device",
-    "platform", "language", "lang", "version", "status", "leadtime", "file", "sheet"
-})  # fmt: skip
+ABOUT_VOTES = frozenset(re.findall(r"\w+", """
+    time date datetime createdat updatedat seconds confidence certainty sure comments note notes remark remarks
+    reason explanation rationale worktime worktimeinseconds batch round session phase wave split order position rank
+    trial page device platform language lang version status leadtime file sheet"""))  # fmt: skip
 """Names of columns that say something about a vote, but not what it is."""
 
 WEAK_ITEM = ("id",)
@@ -94,9 +86,8 @@ WEAK_ITEM = ("id",)
 RATER = re.compile(
     r"(annotator|annot|ann|rater|coder|judge|worker|user|labell?er|reviewer|expert|voter|model|llm|crowd|label|vote|"
     r"rating|annotation|judgment|judgement|[arwjc])[\s_.#-]*(\d+|[a-z])?"
-    r"|.*(gpt|claude|llama|mistral|mixtral|gemini|gemma|qwen|palm|bert|deepseek).*",
-    flags=re.IGNORECASE,
-)
+    r"|.*(gpt|claude|llama|mistral|mixtral|gemini|gemma|qwen|palm|bert|deepseek).*", re.I
+)  # fmt: skip
 """A heading that names somebody who votes."""
 
 MARKS = {**dict.fromkeys(("x", "✓", "✔", "☑", "✅", "•", "*", "1"), ("1", "0")), "yes": ("yes", "no"),
@@ -105,9 +96,8 @@ MARKS = {**dict.fromkeys(("x", "✓", "✔", "☑", "✅", "•", "*", "1"), ("1
 
 THING = re.compile(
     r"(q|item|question|statement|text|tweet|post|comment|sentence|stimulus|vignette|scenario|story|image|[sti])"
-    r"[\s_.#-]*\d+|.*\?|.*\[.*\]|\W*(\w+\W+){3,}\w+\W*",
-    flags=re.IGNORECASE,
-)
+    r"[\s_.#-]*\d+|.*\?|.*\[.*\]|\W*(\w+\W+){3,}\w+\W*", re.I
+)  # fmt: skip
 """A heading that names something to vote on: numbered, a question, or a sentence."""
 
 
@@ -151,6 +141,10 @@ class ColumnRoles:
     def guess(self, role: str, name: str) -> ColumnRoles:
         """Return these roles with a column guessed for one more."""
         return replace(self, column=_in_order({**self.column, role: name}), guessed=(*self.guessed, role))
+
+
+Recognised = tuple[ColumnRoles, ReadOptions]
+"""Which column plays which role, and the options that follow from it."""
 
 
 def _in_order(column: Mapping[str, str]) -> dict[str, str]:
@@ -261,7 +255,7 @@ def naming(role: str, column: str) -> str:
 # --- Layout told from the cells -----------------------------------------------------------------------------------
 
 
-def recognise(source: Source, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
+def recognise(source: Source, options: ReadOptions) -> Recognised:
     """Return which column plays which role, how the rows are laid out, and the options that follow from it.
 
     Parameters
@@ -332,10 +326,8 @@ def fill_marks(source: Source, names: Sequence[str]) -> Source:
     source.log.note(f"{mark!r} is read as yes and a blank cell as no in {shown(names)}.")
     is_marked, is_coded = pl.col("cell").is_not_null(), pl.col("marked") | pl.lit(not nothing)
     answer = pl.when(is_marked).then(pl.lit(yes)).when(is_coded).then(pl.lit(no))
-    answers = {
-        name: pl.DataFrame({"cell": column, "marked": marked}).select(answer.alias(name)).to_series()
-        for name, column in cells.items()
-    }
+    frames = {name: pl.DataFrame({"cell": column, "marked": marked}) for name, column in cells.items()}
+    answers = {name: frame.select(answer.alias(name)).to_series() for name, frame in frames.items()}
     return replace(source, fetch=lambda name: answers[name] if name in answers else source.fetch(name))
 
 
@@ -352,12 +344,11 @@ def fill_down(source: Source, roles: ColumnRoles) -> Source:
     names = {name for role in ("item", "text", "domain") if (name := roles.get(role))}
     listed = shown(sorted(names))
     source.log.note(f"{blank.sum():,} rows without an item belong to the item above (merged cells): {listed}.")
-    return replace(
-        source, fetch=lambda name: source.fetch(name).forward_fill() if name in names else source.fetch(name)
-    )
+    fetch = source.fetch
+    return replace(source, fetch=lambda name: fetch(name).forward_fill() if name in names else fetch(name))
 
 
-def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions] | None:
+def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised | None:
     """Tell columns for every pair of an annotator and a question, such as `Ann / care` or `rater1_care`."""
     for between in (LEVELS, ": ", "_", ".", " - ", " "):
         pairs = {name: tuple(name.split(between, 1)) for name in _unused(source, roles, options) if between in name}
@@ -377,7 +368,7 @@ def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Col
     return None
 
 
-def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
+def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
     """Look at cells where the names of columns do not tell item, annotator and label."""
     if not roles.get("annotator") and (grid := _grid(source, roles, options)) is not None:
         return grid
@@ -397,7 +388,7 @@ def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tup
     return _columns_of_votes(source, roles, options)
 
 
-def _further_answers(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
+def _further_answers(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
     """Find further columns of answers beside the one whose name says so; each is a question then."""
     plain = plain_name(roles.column["label"])
     if not (roles.get("item") and roles.get("annotator")) or roles.get("question") or plain in SURELY_LABEL:
@@ -408,9 +399,7 @@ def _further_answers(source: Source, roles: ColumnRoles, options: ReadOptions) -
     return _questions(source, roles, options, [roles.column["label"], *answers]) if answers else (roles, options)
 
 
-def _questions(
-    source: Source, roles: ColumnRoles, options: ReadOptions, names: Sequence[str]
-) -> tuple[ColumnRoles, ReadOptions]:
+def _questions(source: Source, roles: ColumnRoles, options: ReadOptions, names: Sequence[str]) -> Recognised:
     way = f"--label {_as_flag(names[:1])} reads one"
     source.log.note(f"{len(names)} columns of answers, each a question: {shown(names)} ({way}).")
     return roles.without("label"), replace(options, questions=tuple(names))
@@ -450,7 +439,7 @@ def _is_fraction(column: pl.Series) -> bool:
     return bool(as_text(column.drop_nulls().head(1_000)).str.contains(r"^\s*-?\d+[.,]\d*[1-9]\d*\s*$").any())
 
 
-def _label_from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
+def _label_from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
     """Find the column of labels where item and annotator are known, or columns of 0 and 1 that are questions."""
     annotator = roles.get("annotator")
     if annotator and not _repeats(source, annotator) and not _repeats(source, roles.column["item"]):
@@ -469,12 +458,8 @@ def _could_be_votes(source: Source, name: str, roles: ColumnRoles) -> bool:
     if any(plain in names for role, names in COMMON_NAMES.items() if role != "label"):
         return False
     distinct = as_text(column).drop_nulls().unique().str.to_lowercase().to_list()
-    if (
-        _is_about(name)
-        or not distinct
-        or (len(distinct) == 1 and distinct[0] not in {*NO, *MARKS})
-        or _is_fraction(column)
-    ):
+    empty = not distinct or (len(distinct) == 1 and distinct[0] not in {*NO, *MARKS})
+    if empty or _is_about(name) or _is_fraction(column):
         return False
     if column.n_unique() > FEW_LABELS + 1 and (column.n_unique() > MOST_CELLS or not _are_lists(column)):
         return False
@@ -497,7 +482,7 @@ def _belongs_to(source: Source, name: str, owner: str) -> bool:
     return owners < frame.height and values > 1 and frame.n_unique() == owners
 
 
-def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
+def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
     """Tell what several columns of votes are: annotators, items, or labels that are counted."""
     voting = [name for name in _alike(source, _unused(source, roles, options)) if not _is_about(name)]
     if len(voting) < 2:
@@ -516,7 +501,7 @@ def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) 
 
 def _one_row_per_item(
     source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], *, raters: bool
-) -> tuple[ColumnRoles, ReadOptions]:
+) -> Recognised:
     """Tell votes of annotators from counts, and ask where numbers could be either."""
     filled = fill_marks(replace(source, log=ReadingLog()), voting)
     numbers = None if raters or roles.get("count") else _numbers(filled, voting)
@@ -538,12 +523,8 @@ def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voti
     if roles.get("item") or roles.get("count"):
         return roles
     unused = [name for name in _unused(source, roles, options) if name not in voting and not _is_about(name)]
-    columns = [source.column(name) for name in unused]
-    ids = [
-        column.name
-        for column in columns
-        if column.n_unique() == source.rows and not column.null_count() and not column.dtype.is_nested()
-    ]
+    columns = [column for name in unused if not (column := source.column(name)).dtype.is_nested()]
+    ids = [column.name for column in columns if column.n_unique() == source.rows and not column.null_count()]
     return roles.guess("item", ids[0]) if len(ids) == 1 else roles
 
 
@@ -627,12 +608,12 @@ def _alike(source: Source, names: Iterable[str]) -> list[str]:
         labels = {label.casefold() for cell in coded.labels_c for label in cell or ()}
         if len(labels) <= (MOST_IN_LISTS if coded.separator else FEW_LABELS):
             cells[name] = labels
-    scales = [
-        name
-        for name, labels in cells.items()
-        if all(NUMBER.fullmatch(label) and 0 <= float(label) <= 10 for label in labels)
-        and (len(labels) > 2 or RATER.fullmatch(name) or THING.fullmatch(name))
-    ]
+
+    def is_scale(name: str) -> bool:
+        numbers = all(NUMBER.fullmatch(label) and 0 <= float(label) <= 10 for label in cells[name])
+        return numbers and bool(len(cells[name]) > 2 or RATER.fullmatch(name) or THING.fullmatch(name))
+
+    scales = [name for name in cells if is_scale(name)]
 
     def shares(name: str) -> bool:
         elsewhere = set().union(*(labels for column, labels in cells.items() if column != name))

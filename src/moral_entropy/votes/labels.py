@@ -27,9 +27,7 @@ NO_ANSWER = frozenset({"na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "-", 
 """Labels that mean that nobody answered, in lower case; "none" is one among yes and no and among numbers."""
 
 NONE = "none"
-VERDICTS = frozenset(
-    ["pass", "fail", "passed", "failed", "correct", "incorrect", "right", "wrong", "tie", "c", "i", "p"]
-)
+VERDICTS = frozenset(re.findall(r"\w+", "pass fail passed failed correct incorrect right wrong tie c i p"))
 """Words of judges beside which "none" and "error" are no labels."""
 
 MACHINE_ERROR = re.compile(
@@ -198,9 +196,8 @@ def count_codes(code_v: Ints, n_codes: int) -> Ints:
 def fold_ids(ids: pl.Series) -> pl.Series:
     """Return ids without case, blanks beyond one, and marks that nobody sees; accents in one spelling."""
     unseen = r"[\u200b-\u200f\u2060\ufeff\u00ad]"
-    return (
-        ids.str.normalize("NFKC").str.replace_all(unseen, "").str.to_lowercase().str.replace_all(r"\s+", " ")
-    ).str.strip_chars()
+    plain = ids.str.normalize("NFKC").str.replace_all(unseen, "").str.to_lowercase()
+    return plain.str.replace_all(r"\s+", " ").str.strip_chars()
 
 
 def spell_labels(values: Iterable[Any]) -> list[str | None]:
@@ -613,9 +610,8 @@ def note_typing_errors(n_of: Mapping[str, int], log: ReadingLog) -> None:
     for label, n in n_of.items():
         frequent = [name for name, count in n_of.items() if count >= 10 * n and count > 5]
         for near in get_close_matches(label, frequent, n=1, cutoff=CLOSE) if len(label) > 3 else ():
-            negated = any(
-                label in (start + near, near.removeprefix(start)) for start in PREFIXES if start in label + near
-            )
+            starts = [start for start in PREFIXES if start in label + near]
+            negated = any(label in (start + near, near.removeprefix(start)) for start in starts)
             if not negated and re.sub(r"\d", "", label) != re.sub(r"\d", "", near):
                 errors[label] = near
     if errors:
@@ -668,7 +664,9 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
         coded = code_labels(column, options.missing)
         note_blank(coded.blank, coded.values.to_list() if options.missing is None else [], log)
         labels_c, code_r = [(label,) for label in coded.values.to_list()], coded.code_r
-    check_few(len({label for cell in labels_c for label in cell or ()}), column.name, len(column))
+    if (n_labels := len({label for cell in labels_c for label in cell or ()})) > MOST_LABELS:
+        problem = f"the label column {column.name!r} has {n_labels:,} different values in {len(column):,} rows"
+        refuse(f'{problem}. Name another (--label COLUMN), or split cells such as care,harm (--multilabel ",").')
     single_c = [cell is None or len(cell) < 2 for cell in labels_c]
     labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options, log, lists=bool(separator))
     order = sorted(range(len(labels_c)), key=lambda c: labels_c[c] or ()) if separator else range(len(labels_c))
@@ -821,13 +819,6 @@ def match_label(name: object, labels: Sequence[str]) -> int | None:
         kind = next((kind for kind in (YES, NO) if label_name.casefold() in kind), ())
         close = [k for k, label in enumerate(plain) if label in kind]
     return close[0] if len(close) == 1 else None
-
-
-def check_few(n_labels: int, column: str, n_rows: int) -> None:
-    """Refuse a column with more than a thousand distinct values, which can hardly be labels."""
-    if n_labels > MOST_LABELS:
-        problem = f"the label column {column!r} has {n_labels:,} different values in {n_rows:,} rows: hardly labels"
-        refuse(f'{problem}. Name another (--label COLUMN), or split cells such as care,harm (--multilabel ",").')
 
 
 def _numbered(n_classes: int, present: Sequence[str], question: str) -> list[str]:

@@ -43,7 +43,7 @@ from moral_entropy.votes.labels import (
     sort_labels,
     spell_label,
 )
-from moral_entropy.votes.source import Source, from_polars
+from moral_entropy.votes.source import Source
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, refuse, shown
 
 ANONYMOUS = "(anonymous)"
@@ -55,6 +55,7 @@ QUESTION = "label"
 NO_VOTE = "."
 EXCLUDED = "an excluded annotator"
 PLUS = "+"
+Columns = Sequence[pl.Series]
 ON_REPEAT = 'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
 
 
@@ -196,10 +197,9 @@ def _one_spelling(kind: str, ids: Coded, partner_r: Ints, rows: Rows, log: Readi
     twin_c = folded.is_duplicated().to_numpy()
     row_r = np.flatnonzero(np.append(twin_c, False)[ids.code_r])
     question_r = np.zeros(rows.n_rows, dtype=np.int8) if rows.question_r is None else rows.question_r
-    pairs = pl.DataFrame({
-        "old": ids.code_r[row_r], "new": code.to_numpy()[ids.code_r[row_r]], "partner": partner_r[row_r],
-        "question": question_r[row_r]
-    })  # fmt: skip
+    old_r = ids.code_r[row_r]
+    pairs = pl.DataFrame({"old": old_r, "new": code.to_numpy()[old_r]})
+    pairs = pairs.with_columns(partner=pl.Series(partner_r[row_r]), question=pl.Series(question_r[row_r]))
     place = pl.struct("partner", "question").n_unique()
     voted = pairs.unique().group_by("new").agg((pl.len() > place).alias("twice")).filter("twice")
     apart = set(voted.get_column("new").to_list())
@@ -319,14 +319,11 @@ def _from_grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> tupl
     for person in dict.fromkeys(person for person, _ in roles.grid):
         cells = [as_text(source.column(roles.grid[person, name])).alias(name) for name in options.questions]
         frames.append(pl.DataFrame([*carried, *cells]).with_columns(pl.lit(person).alias("(annotator)")))
-    facts = {"textual": source.textual, "sha256": source.sha256, "log": source.log, "stacked": source.rows}
-    long = from_polars(pl.concat(frames), source.name, **facts)
+    long = _with_rows(source, pl.concat(frames), source.rows)
     return long, replace(roles, column={**roles.column, "item": item, "annotator": "(annotator)"}, layout="long")
 
 
-def _stack(
-    source: Source, names: Sequence[str], carried: Sequence[pl.Series], cells: Sequence[pl.Series], key: str, value: str
-) -> Source:
+def _stack(source: Source, names: Sequence[str], carried: Columns, cells: Columns, key: str, value: str) -> Source:
     """Put columns below each other: their names become the column `key`, their cells the column `value`."""
     if len({column.dtype for column in cells}) > 1:
         cells = [pl.Series([spell_label(cell) for cell in column.to_list()], dtype=pl.String) for column in cells]
@@ -334,8 +331,14 @@ def _stack(
     columns = {column.name: pl.concat([column] * len(names)) for column in carried}
     columns[key] = pl.Series(names, dtype=pl.String).gather(np.repeat(np.arange(len(names)), n_rows))
     columns[value] = pl.concat([column.rename(value) for column in cells])
-    facts = {"textual": source.textual, "sha256": source.sha256, "log": source.log, "stacked": n_rows}
-    return from_polars(pl.DataFrame(columns), source.name, **facts)
+    return _with_rows(source, pl.DataFrame(columns), n_rows)
+
+
+def _with_rows(source: Source, frame: pl.DataFrame, stacked: int) -> Source:
+    """Return a source with other rows, in which columns were put below each other."""
+    return replace(
+        source, columns=tuple(frame.columns), rows=frame.height, fetch=frame.get_column, stacked=stacked, parts=()
+    )
 
 
 def _carried(source: Source, roles: ColumnRoles, options: ReadOptions) -> list[pl.Series]:

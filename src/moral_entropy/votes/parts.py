@@ -72,10 +72,8 @@ def _survey(part: Part, roles: ColumnRoles, options: ReadOptions) -> dict[str, A
     source = open_part(part)
     rows, annotators, questions = read_long(source, roles, options, join=False)
     voted = {votes.question: annotators.gather(np.unique(votes.annotator_v)) for votes in questions}
-    counts = {
-        votes.question: dict(zip(votes.labels, np.bincount(votes.label_v, minlength=len(votes.labels)), strict=True))
-        for votes in questions
-    }
+    n_of = {votes: np.bincount(votes.label_v, minlength=len(votes.labels)) for votes in questions}
+    counts = {votes.question: dict(zip(votes.labels, n_k, strict=True)) for votes, n_k in n_of.items()}
     domains = read_domains(source, roles, rows)[0]
     hashes = rows.items.hash(0).to_numpy()
     return {"voted": voted, "labels": counts, "domains": domains, "hashes": hashes, "log": source.log}
@@ -99,9 +97,8 @@ def load_part(part: Part, shape: Shape) -> Votes:
         here = {label: name_of[label] for label in votes.labels if label in name_of}
         votes = relabelled(replace(votes, annotator_v=recode(votes.annotator_v, place)), labels, here)
         ballot = cast_ballot(votes, rows, shape.annotators, voted_a, options, source.log)
-        codes = {
-            f"{each.role}_i": labels_of_ballot(each, ballot, source.log) for each in item_labels if each is not None
-        }
+        present = [part for part in item_labels if part is not None]
+        codes = {f"{part.role}_i": labels_of_ballot(part, ballot, source.log) for part in present}
         ballots.append(replace(ballot, **codes))  # type: ignore[arg-type]
     domains, domain_i = read_domains(source, roles, rows) if shape.domains else ((), np.full(len(rows.items), UNKNOWN))
     domain_i = recode(domain_i.astype(np.int32), [shape.domains.index(name) for name in domains])
@@ -130,9 +127,8 @@ def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
     """Find the columns, cut the files into partitions, and collect what occurs in them."""
     sizes = [_size(path) for path in paths]
     first = open_part(Part(str(paths[0].resolve()), 0, min(sizes[0], ROWS_AT_ONCE)))
-    roles, options = recognise(
-        first, replace(options, layout=options.table_layout, multilabel=options.multilabel or "")
-    )
+    options = replace(options, layout=options.table_layout, multilabel=options.multilabel or "")
+    roles, options = recognise(first, options)
     if roles.layout != "long":
         way = "Name --item, --annotator and --label."
         refuse(f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. {way}", UsageError)

@@ -129,10 +129,8 @@ def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tu
     """
     # A prompt that is read as the text still says which items belong together.
     in_use = {column for role, column in roles.column.items() if role != "text"} | {*options.questions, *options.counts}
-    present = [
-        name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in in_use
-    ]
-    return tuple(dict.fromkeys((*options.keep, *present)))
+    present = [name for name in PANEL_COLUMNS if name in table.columns and name not in in_use]
+    return tuple(dict.fromkeys((*options.keep, *(present if roles.layout == "long" else ()))))
 
 
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:
@@ -140,9 +138,8 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Readin
     lists |= {"questions": options.questions, "counts": options.counts}
     lists |= {"annotators": tuple(dict.fromkeys(name for name, _ in roles.grid))} if roles.grid else {}
     columns = {**roles.column, **{role: shown(names) for role, names in lists.items() if names}}
-    in_use = {*roles.column.values(), *options.keep, *options.facts, options.of, *roles.grid.values()}.union(
-        *lists.values()
-    )
+    in_use = {*roles.column.values(), *options.keep, *options.facts, options.of, *roles.grid.values()}
+    in_use = in_use.union(*lists.values())
     if (gold := options.gold_file) is not None:
         columns["gold"] = Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
     dropped, notes = dict(sorted(source.log.dropped.items())), tuple(source.log.notes)

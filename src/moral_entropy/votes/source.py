@@ -339,11 +339,8 @@ def _is_comment(text: str, following: Sequence[str]) -> bool:
     if not text.startswith("#"):
         return False
     # A header may begin with a number sign too: then the line below has as many cells.
-    return not any(
-        text.count(delimiter) and text.count(delimiter) == line.count(delimiter)
-        for line in following
-        for delimiter in DELIMITERS
-    )
+    marks = [mark for mark in DELIMITERS if mark in text]
+    return not any(text.count(mark) == line.count(mark) for line in following for mark in marks)
 
 
 def _most_splitting(line: str, promised: str) -> tuple[str, bool]:
@@ -418,12 +415,8 @@ def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -
 
 def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    commas = [
-        name
-        for name in texts
-        if (cells := frame.get_column(name).drop_nulls()).str.contains(",", literal=True).any()
-        and cells.str.contains(pattern).all()
-    ]
+    columns = {name: frame.get_column(name).drop_nulls().str for name in texts}
+    commas = [name for name, cells in columns.items() if cells.contains(",").any() and cells.contains(pattern).all()]
     if commas:
         log.note(f"decimal commas are read as points: {', '.join(commas)}.")
     return frame.with_columns(pl.col(commas).str.replace(",", ".", literal=True)) if commas else frame
@@ -1004,11 +997,8 @@ def _json_map(data: bytes, log: ReadingLog) -> pl.DataFrame | None:
 
 def _votes_of_map(outer: Any, log: ReadingLog) -> pl.DataFrame | None:
     """Read labels by annotator and item, `{"ann": {"t1": "yes"}}`, or by item and annotator; None for anything else."""
-    if (
-        not isinstance(outer, Mapping)
-        or len(outer) < 2
-        or not all(isinstance(part, Mapping) for part in outer.values())
-    ):
+    parts = list(outer.values()) if isinstance(outer, Mapping) else []
+    if len(parts) < 2 or not all(isinstance(part, Mapping) for part in parts):
         return None
     votes = [(key, name, label) for key, inner in outer.items() for name, label in inner.items()]
     # There are fewer people than items.

@@ -41,6 +41,7 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,13 @@ from moral_entropy.votes.table import ReadingLog, one_line, refuse
 # --- Inspect --------------------------------------------------------------------------------------------------------
 
 HEADER, START, SAMPLES = "header.json", "_journal/start.json", "samples/"
-INSPECT_ENDINGS = (".eval", ".json")
 ZSTD = 93
 """How zip files call this compression."""
 
 
 def detect_inspect(path: Path) -> bool:
     """Return whether a file is a log of Inspect, or a folder has some."""
-    return bool(logs_in(path, INSPECT_ENDINGS, _is_inspect, limit=20))
+    return bool(files_inspect(path, limit=20))
 
 
 def _is_inspect(path: Path) -> bool:
@@ -88,9 +88,7 @@ def _is_inspect(path: Path) -> bool:
     return head.has("eval", "task") and head.has("eval", "model")
 
 
-def files_inspect(path: Path) -> list[Path]:
-    """Return the logs of a folder."""
-    return logs_in(path, INSPECT_ENDINGS, _is_inspect)
+files_inspect = partial(logs_in, endings=(".eval", ".json"), is_log=_is_inspect)
 
 
 def read_inspect(path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -191,9 +189,8 @@ def _unpack(archive: zipfile.ZipFile, member: str) -> bytes:
     name_length, extra_length = struct.unpack("<HH", file.read(4))
     file.seek(name_length + extra_length, 1)
     # Polars unpacks what it reads: a table of one column, with a line of the text in every row.
-    lines = pl.read_csv(
-        file.read(info.compress_size), has_header=False, separator="\x1f", quote_char=None, infer_schema=False
-    )
+    data = file.read(info.compress_size)
+    lines = pl.read_csv(data, has_header=False, separator="\x1f", quote_char=None, infer_schema=False)
     return "\n".join(lines.to_series(0).fill_null("").to_list()).encode()
 
 
@@ -340,12 +337,11 @@ def _score_value(row: Record) -> Any:
 # --- OpenAI evals ---------------------------------------------------------------------------------------------------
 
 CHOICE = "choice"
-EVENT_ENDINGS = (".jsonl", ".json")
 
 
 def detect_openai_evals(path: Path) -> bool:
     """Return whether a file is a log of OpenAI evals, or a folder has some."""
-    return bool(logs_in(path, EVENT_ENDINGS, _is_events, limit=20))
+    return bool(files_openai_evals(path, limit=20))
 
 
 def _is_events(path: Path) -> bool:
@@ -353,9 +349,7 @@ def _is_events(path: Path) -> bool:
     return head.has("spec", "completion_fns") and head.has("sample_id") and head.has("data")
 
 
-def files_openai_evals(path: Path) -> list[Path]:
-    """Return the logs of a folder."""
-    return logs_in(path, EVENT_ENDINGS, _is_events)
+files_openai_evals = partial(logs_in, endings=(".jsonl", ".json"), is_log=_is_events)
 
 
 def read_openai_evals(path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -400,12 +394,8 @@ CASES = ("testCases", "test_cases")
 def detect_deepeval(path: Path) -> bool:
     """Return whether a file is a test run of DeepEval."""
     head = peek(path)
-    return any(
-        head.has(*inside, cases, metrics)
-        for inside in ((), ("testRunData",))
-        for cases in CASES
-        for metrics in ("metricsData", "metrics_data")
-    )
+    runs = [(*inside, cases) for inside in ((), ("testRunData",)) for cases in CASES]
+    return any(head.has(*run, "metricsData") or head.has(*run, "metrics_data") for run in runs)
 
 
 def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -475,10 +465,8 @@ def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
         item = first_of(info, "trace_id", "request_id")
         about = scalars(mapping(info.get("tags"))) | {"text": first_of(info, "request_preview")}
         assessments = dicts(info.get("assessments"))
-        expected = next(
-            (mapping(part["expectation"]).get("value") for part in assessments if "expectation" in part), None
-        )
-        votes.add_item(item, about | scalars({"expected": expected}))
+        expected = [mapping(part["expectation"]).get("value") for part in assessments if "expectation" in part]
+        votes.add_item(item, about | scalars({"expected": expected[0] if expected else None}))
         for part in assessments:
             if "feedback" not in part or part.get("valid") is False:
                 continue

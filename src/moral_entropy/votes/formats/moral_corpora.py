@@ -33,9 +33,7 @@ MFRC = {"text": "text", "domain": "bucket", "annotator": "annotator", "cell": "a
 EMFD = {"text": "content", "cell": "assigned_domain", "annotator": "coder_id", "document": "document_id"}
 MFTC_TABLE = {"text": "text", "source": "tweet_id", "domain": "corpus", "annotator": "annotator", "cell": "annotation"}
 EMFD_TABLE = {"text": "text", "cell": "label", "annotator": "annotator", "document": "document_id"}
-MFTC_LAYOUT = (
-    "MFTC is a JSON list of {Corpus, Tweets: [{tweet_id, tweet_text, annotations: [{annotator, annotation}]}]}"
-)
+MFTC_LAYOUT = "MFTC is a list of {Corpus, Tweets: [{tweet_id, tweet_text, annotations: [{annotator, annotation}]}]}"
 MEANINGS: Mapping[str, Mapping[str, str]] = {
     "mftc": {
         "care": "care", "harm": "care", "fairness": "fairness", "cheating": "fairness", "loyalty": "loyalty",
@@ -139,12 +137,9 @@ def to_votes(frame: pl.DataFrame, corpus: str, log: ReadingLog) -> pl.DataFrame:
         Where counts and notes go.
     """
     frame = _tidied(frame, corpus)
-    reasons = {
-        "no text": pl.col("text").is_null() & pl.col("source").is_null(),
-        "no annotator": pl.col("annotator").is_null(),
-        "no label": pl.col("cell").is_null(),
-    }
-    for reason, is_missing in reasons.items():
+    no_text = pl.col("text").is_null() & pl.col("source").is_null()
+    lacking = {"no text": no_text, "no annotator": pl.col("annotator").is_null(), "no label": pl.col("cell").is_null()}
+    for reason, is_missing in lacking.items():
         log.drop(reason, frame.select(is_missing.sum()).item())
         frame = frame.filter(~is_missing)
     frame = _answered(frame, corpus, log)
@@ -158,9 +153,8 @@ def to_votes(frame: pl.DataFrame, corpus: str, log: ReadingLog) -> pl.DataFrame:
     log.drop("repeats, the first kept", frame.height - first.height)
     index = ["item", "annotator", "domain", "text"]
     votes = first.unpivot(FOUNDATIONS, index=index, variable_name="question", value_name="label")
-    return votes.select("item", "annotator", "question", "label", "domain", "text").sort(
-        "item", "annotator", "question"
-    )
+    votes = votes.select("item", "annotator", "question", "label", "domain", "text")
+    return votes.sort("item", "annotator", "question")
 
 
 def _tidied(frame: pl.DataFrame, corpus: str) -> pl.DataFrame:
@@ -189,14 +183,9 @@ def _answered(frame: pl.DataFrame, corpus: str, log: ReadingLog) -> pl.DataFrame
         problem = f"{culprits.height:,} of {frame.height:,} annotations name a label that {corpus} does not have"
         place = f"{unknown[first['cell']]!r}, by {first['annotator']} on {(first['text'] or first['source'])[:40]!r}"
         refuse(f"{problem}. First: {place}. Known: {', '.join(meanings)}. Correct the file.")
-    answers = pl.DataFrame(
-        [
-            (cell, no, *("1" if name in names else "0" for name in FOUNDATIONS))
-            for cell, (names, no, _) in cells.items()
-        ],
-        schema={"cell": pl.String, "none": pl.Boolean, **dict.fromkeys(FOUNDATIONS, pl.String)},
-        orient="row",
-    )
+    schema = {"cell": pl.String, "none": pl.Boolean, **dict.fromkeys(FOUNDATIONS, pl.String)}
+    rows = [(cell, no, *(str(int(name in names)) for name in FOUNDATIONS)) for cell, (names, no, _) in cells.items()]
+    answers = pl.DataFrame(rows, schema=schema, orient="row")
     frame = frame.join(answers, on="cell", maintain_order="left")
     any_foundation = pl.any_horizontal(pl.col(FOUNDATIONS) == "1")
     if n_mixed := frame.select((any_foundation & pl.col("none")).sum()).item():

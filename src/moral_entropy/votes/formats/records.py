@@ -233,11 +233,8 @@ def scalars(record: Record, without: Collection[str] = ()) -> dict[str, Any]:
     >>> scalars({"text": "so", "vector": [1.0], "n": 3, "none": None})
     {'text': 'so', 'n': 3}
     """
-    return {
-        str(name): value
-        for name, value in record.items()
-        if name not in without and isinstance(value, (str, int, float, bool))
-    }
+    plain = {str(name): value for name, value in record.items() if isinstance(value, (str, int, float, bool))}
+    return {name: value for name, value in plain.items() if name not in without}
 
 
 def first_of(record: Record, *names: str) -> Any:
@@ -301,12 +298,10 @@ BRACKETS = re.compile(r"\[\[\s*([^\[\]\n]{1,40}?)\s*\]\]")
 TAGS = re.compile(rf"<({NAMES})>\s*([^<\n]{{1,40}}?)\s*</\1>", re.IGNORECASE)
 STATED = re.compile(
     rf"(?:^|[\s*_#(])(?:final\s+|overall\s+|my\s+)?(?:{NAMES})\**\s*(?:is|:|=)\s*[*_\"'`]*"
-    r"(-?\d+(?:\.\d+)?|[A-Za-z]+)(?:\s*/\s*\d+)?",
-    re.IGNORECASE,
-)
+    r"(-?\d+(?:\.\d+)?|[A-Za-z]+)(?:\s*/\s*\d+)?", re.I
+)  # fmt: skip
 ALONE = re.compile(
-    r"[\s*_\"'`(]*(yes|no|pass|fail|true|false|correct|incorrect|[A-E]|tie|-?\d+(?:\.\d+)?)[\s*_\"'`).!]*",
-    re.IGNORECASE,
+    r"[\s*_\"'`(]*(yes|no|pass|fail|true|false|correct|incorrect|[A-E]|tie|-?\d+(?:\.\d+)?)[\s*_\"'`).!]*", re.I
 )
 FIRST_WORD = re.compile(r"[\s*_\"'`]*(yes|no)\b[\s*_\"'`]*[,.:;!\n-]", re.IGNORECASE)
 KEYS = ("verdict", "score", "rating", "grade", "label", "choice", "winner", "preference", "decision", "pass", "answer")
@@ -410,10 +405,8 @@ class ExportedVotes:
             # A name that would be is_role for a part of the vote, or for gold labels, gets a prefix.
             is_role = name.strip().casefold() in ROLES or guess_column("gold", [name])
             column_of.setdefault(f"data.{name}" if is_role else name, name)
-        return [
-            series_of(column, [self.facts.get(item, {}).get(name) for item in items])
-            for column, name in column_of.items()
-        ]
+        facts = [self.facts.get(item, {}) for item in items]
+        return [series_of(column, [fact.get(name) for fact in facts]) for column, name in column_of.items()]
 
 
 def looks_like_free_text(labels: Sequence[Label]) -> bool:
