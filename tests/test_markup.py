@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moral_entropy.markup import html_page, html_table, json_rows, markdown_table, markdown_text
+from moral_entropy.markup import html_page, html_table, markdown_table, markdown_text
 
 TEXTS = st.text(max_size=20)
 
@@ -79,9 +78,3 @@ def test_classes_are_those_of_columns_and_rows():
 def test_a_class_for_some_rows_only_is_an_error():
     with pytest.raises(ValueError, match="zip"):
         html_table(["a"], [["x"], ["y"]], row_classes=["clear"])
-
-
-def test_json_rows_can_be_written():
-    rows = [{"a": float("nan"), "b": 1, "c": "x", "d": float("-inf"), "e": 0.5}]
-    back = json.loads(json.dumps(json_rows(rows), allow_nan=False))
-    assert back == [{"a": None, "b": 1, "c": "x", "d": None, "e": 0.5}]

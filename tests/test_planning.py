@@ -168,7 +168,7 @@ def test_an_item_of_two_questions_is_one_row(simulated):
     both = pl.concat([frame.with_columns(question=pl.lit("a")), other.with_columns(question=pl.lit("b"))])
     run = audited(both)
     queue = next_votes(run, 300)
-    assert queue["item"].is_unique().all() and queue.columns == QUEUE.names()
+    assert queue["item"].is_unique().all() and queue.columns == list(QUEUE)
     apart = pl.concat([next_votes(run, 300, question=name) for name in "ab"])
     sums = dict(apart.group_by("item").agg(pl.col("labels_right").sum()).iter_rows())
     for item, right, questions in queue.select("item", "labels_right", "questions").iter_rows():

@@ -51,7 +51,9 @@ def dataset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def local(dataset, tmp_path_factory):
-    return me.audit(str(dataset / "*.parquet"), tmp_path_factory.mktemp("local") / "run", draws=100, report=False)
+    return me.audit(
+        str(dataset / "*.parquet"), tmp_path_factory.mktemp("local") / "run", draws=100, report=False, gold="gold"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +69,10 @@ def spread(dataset, workers, tmp_path_factory):
     return on_cluster(dataset, tmp_path_factory.mktemp("spread") / "run", workers)
 
 
-def on_cluster(source, out, workers, **more):
+def on_cluster(source, out, workers, gold="gold", **more):
     from moral_entropy.scale import audit_on_cluster
 
-    options = AuditOptions().changed({"draws": 100}, "audit")
+    options = AuditOptions().changed({"draws": 100, "gold": gold}, "audit")
     return audit_on_cluster(source, out, options, cluster=workers.scheduler_address, **more)
 
 
@@ -172,7 +174,7 @@ def test_a_question_may_be_absent_from_a_file(workers, tmp_path):
     (tmp_path / "votes").mkdir()
     for name, inside in (("a", pl.col("item") < "i0150"), ("b", pl.col("item") >= "i0150")):
         frame.filter(inside).write_parquet(tmp_path / "votes" / f"{name}.parquet")
-    run = on_cluster(tmp_path / "votes", tmp_path / "run", workers)
+    run = on_cluster(tmp_path / "votes", tmp_path / "run", workers, gold=None)
     assert run.manifest["items"] == 300
     same_items(me.audit(frame, draws=100), run)
 
@@ -205,5 +207,6 @@ def test_without_dask_the_extra_is_named(dataset, tmp_path, capsys, monkeypatch)
 
 @pytest.mark.slow
 def test_the_command_starts_and_stops_its_own_workers(dataset, local, tmp_path, capsys):
-    assert main(["audit", str(dataset), "-o", str(tmp_path / "run"), "--cluster", "local", "--draws", "100"]) == 0
+    out = str(tmp_path / "run")
+    assert main(["audit", str(dataset), "-o", out, "--cluster", "local", "--draws", "100", "--gold", "gold"]) == 0
     same_items(local, me.read_run(tmp_path / "run"))

@@ -269,14 +269,14 @@ def test_the_readme_says_what_real_votes_show():
     pairs = re.findall(r"^\| [^|]+ \| (\.\d{3})/\S+ \| (\.\d{3})/", table, flags=re.MULTILINE)
     more, less = (sum(better) for better in ([p > v for v, p in pairs], [p < v for v, p in pairs]))
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert len(pairs) == 20 and "[twenty public sets]" in readme
+    assert len(pairs) >= 19 and f"[{len(pairs)} public sets]" in readme
     assert f"than those of the plain vote on {more}, and less often on {less}." in readme
 
 
-def test_the_readme_reads_in_two_minutes():
+def test_the_readme_reads_in_three_minutes():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     prose = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
     # 240 words per minute, blocks of code and output left out.
-    assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 480
+    assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 720
     [where] = re.findall(r"^## Where next\n(.*?)^\[", page, flags=re.MULTILINE | re.DOTALL)
     assert len(re.findall(r"^- \[", where, flags=re.MULTILINE)) == 3

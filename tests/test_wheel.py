@@ -33,7 +33,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     }
     assert {name for name in wheel.namelist() if name.startswith("moral_entropy/")} == sources
     kinds = {Path(name).suffix for name in sources}
-    assert kinds >= {".html", ".js", ".css", ".json", ".toml", ".typed"}
+    assert kinds >= {".html", ".js", ".css", ".pyi", ".toml", ".typed"}
 
 
 def test_the_wheel_has_nothing_beside_the_package(wheel):

@@ -5,11 +5,9 @@ Everything from the data is escaped, so that it is shown and never taken for mar
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
-from typing import Any
 
 NOTHING = "–"
 """What a cell without a value shows."""
@@ -130,18 +128,3 @@ def html_page(title: str, body: str, style: str) -> str:
         f"<title>{escape(title)}</title>\n<style>{style}</style>"
     )
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
-
-
-def json_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace figures that are not finite, which JSON cannot hold, by None.
-
-    Examples
-    --------
-    >>> json_rows([{"rule": "any", "value": float("inf")}])
-    [{'rule': 'any', 'value': None}]
-    """
-    return [{name: value if _is_json(value) else None for name, value in row.items()} for row in rows]
-
-
-def _is_json(value: Any) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)

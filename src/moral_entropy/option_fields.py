@@ -383,7 +383,7 @@ def _parameter(keyword: str, choice: Option) -> inspect.Parameter:
 def _with_parameters(text: str, options: Mapping[str, Option]) -> str:
     """Replace the paragraph on `**changes` of a docstring by the help texts."""
     paragraphs = "".join(
-        f"{keyword}\n{fill(choice.help, 110, initial_indent=TAB, subsequent_indent=TAB)}\n"
+        f"{keyword}\n{fill(choice.help, 110, initial_indent=TAB, subsequent_indent=TAB, break_on_hyphens=False)}\n"
         for keyword, choice in options.items()
     )
     return re.sub(r"^\*\*changes\n(    .*\n)+", lambda _: paragraphs, inspect.cleandoc(text) + "\n", flags=re.MULTILINE)

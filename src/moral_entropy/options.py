@@ -479,8 +479,8 @@ class PanelOptions(StageOptions):
 
     roles: Any = option(
         None,
-        "Who the judges are: a CSV file with the columns judge and role (person or llm) and, if known, model, prompt "
-        "and order; a column of the votes with the role; or anna=person,gpt=llm. By default guessed from their names.",
+        "Who the judges are: a CSV file with the columns judge and role (person or llm); a column of the votes with "
+        "the role; or anna=person,gpt=llm. By default guessed from their names.",
         metavar="FILE|COLUMN|NAME=ROLE,…",
         panel="Judges",
     )

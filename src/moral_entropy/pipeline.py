@@ -33,7 +33,7 @@ from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.rules.table import AuditTable, grade_rules
 from moral_entropy.runs.folder import MANIFEST, change_manifest, read_manifest, writing
-from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables, manifest_facts
+from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, Table, add_findings, read_findings, read_run
 from moral_entropy.verdict.rates import label_facts
@@ -89,7 +89,6 @@ def audit(
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> audit(simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes, draws=50)
     Run(150 votes on 50 items; label; in memory)
-    Can I ship these labels? ...
     ...
     """
     if gold is not None:
@@ -184,7 +183,8 @@ def make_run(
                 text_tables, text_findings = study_texts(consensus, evidence, options)
                 text_manifest = {"text_worth": evidence.facts}
                 findings += mute(text_findings, options.verdict.ignore)
-        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, group_tables | text_tables)
+        small = small_tables(consensus, sums, graded, outliers, findings, group_tables | text_tables)
+        tables = item_tables(consensus, entropies) | small
     manifest = manifest_facts(
         consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}

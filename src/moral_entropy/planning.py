@@ -58,18 +58,8 @@ MOST_PER_ITEM, LEAST_EACH, SIMULATED = 9, 50, 20_000
 MOST_VOTES = 5_000_000
 """Votes up to which further ones are simulated, as that needs a second fit."""
 
-QUEUE = pl.Schema(
-    {
-        "rank": pl.Int64(),
-        "item": pl.String(),
-        "domain": pl.String(),
-        "annotator": pl.String(),
-        "labels_right": pl.Float64(),
-        "questions": pl.String(),
-        "n_votes": pl.Int64(),
-        "reason": pl.String(),
-    }
-)
+QUEUE = ("rank", "item", "domain", "annotator", "labels_right", "questions", "n_votes", "reason")
+"""Columns of the items to ask about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +183,10 @@ def _open(
     at_v, cell_v = _coded(votes, items["item"], names, labels)
     confusion_akv = cells["probability"].to_numpy().reshape(-1, len(labels), len(labels))
     p_ik = _shares(run, items, fit, "p")
-    states = FittedStates.of(fit)
-    p_iz = p_ik
+    states, p_iz = FittedStates.of(fit), p_ik
+    vote_azv = states.states.votes_azv(confusion_akv)
     if fit["mixture"] is not None:
-        log_cz = np.log(states.states.votes_azv(confusion_akv)).transpose(0, 2, 1).reshape(-1, states.states.n_states)
+        log_cz = np.log(vote_azv).transpose(0, 2, 1).reshape(-1, states.states.n_states)
         gold_i = positions(items["gold"], labels, default=UNKNOWN)
         known_i = gold_i if run.manifest["use_gold"] else np.full(items.height, UNKNOWN)
         log_iz = _times(at_v, cell_v, items.height, len(log_cz)) @ log_cz
@@ -205,17 +195,20 @@ def _open(
     # Merged annotators add no information beyond their representative.
     merged_a = _among(text, [str(name) for group in fit["counted_as_one"] for name in group[1:]])
     answers = checked.filter(question=fit["question"])["item"]
+    arrays: dict[str, Any] = {
+        "at_v": at_v,
+        "cell_v": cell_v,
+        "p_iz": p_iz,
+        "mix_zk": states.states.mix_zk,
+        "p_ik": p_ik,
+    }
     return QuestionVotes(
-        question=fit["question"],
-        labels=labels,
-        items=items,
-        annotators=text,
-        at_v=at_v,
-        cell_v=cell_v,
-        p_iz=p_iz,
-        vote_azv=states.states.votes_azv(confusion_akv),
-        mix_zk=states.states.mix_zk,
-        p_ik=p_ik,
+        fit["question"],
+        labels,
+        items,
+        text,
+        **arrays,
+        vote_azv=vote_azv,
         votes_a=cells["n_votes"].gather_every(n_cells).to_numpy(),
         allowed_a=(_among(text, annotators) if annotators else ~_among(text, bad)) & ~merged_a,
         open_i=items["gold"].is_null().to_numpy() & ~_among(items["item"].cast(pl.String), answers.to_list()),
@@ -350,7 +343,7 @@ def next_votes(
     )
     queue = queue.filter(needy)
     queue = queue[first(queue["labels_right"].to_numpy(), n)]
-    queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
+    queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE)
     if run.has("texts"):
         texts = run.table("texts", where=pl.col("item").is_in(queue["item"].to_list()))
         queue = queue.join(texts, on="item", how="left", maintain_order="left")
@@ -363,24 +356,15 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
     at_i = first(np.where(fit.open_i, 1.0 - top_i, np.nan), max(CANDIDATES * n, LEAST_CANDIDATES))
     right_i = labels_put_right(fit, at_i)
     start_i = np.searchsorted(fit.at_v, np.arange(fit.items.height + 1))
-    best = choose_votes(
-        fit.p_iz,
-        start_i,
-        fit.cell_v,
-        fit.vote_azv,
-        fit.votes_a,
-        mix_zk=None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk,
-        repeats=bool(run.manifest["anonymous"]),
-        allowed_a=fit.allowed_a,
-    )
-    annotator_i = best.annotator_i[at_i]
+    mix_zk = None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk
+    states = (fit.p_iz, start_i, fit.cell_v, fit.vote_azv, fit.votes_a)
+    repeats = bool(run.manifest["anonymous"])
+    annotator_i = choose_votes(*states, mix_zk=mix_zk, repeats=repeats, allowed_a=fit.allowed_a).annotator_i[at_i]
     label_i = pl.Series(fit.labels, dtype=pl.String).gather(fit.p_ik[at_i].argmax(axis=1))
     columns = ("question", "item", "domain", "p_text", pl.col("n_votes").cast(pl.Int64))
     rows = fit.items[at_i].select(*columns).with_columns(
         annotator=fit.annotators.clone().extend_constant(None, 1).gather(annotator_i % (len(fit.annotators) + 1)),
-        labels_right=pl.Series(right_i),
-        label=label_i,
-        p=pl.Series(top_i[at_i]),
+        labels_right=pl.Series(right_i), label=label_i, p=pl.Series(top_i[at_i]),
     )  # fmt: skip
     if by_name:
         rows = rows.drop_nulls("annotator")
@@ -524,8 +508,8 @@ def votes_to_reach(curve: pl.DataFrame, figure: str, target: float) -> float | N
     Examples
     --------
     >>> curve = pl.DataFrame({"votes": [0.0, 100.0, 150.0], "uncertain": [0.4, 0.2, 0.1]})
-    >>> votes_to_reach(curve, "uncertain", 0.3), votes_to_reach(curve, "uncertain", 0.05)
-    (50.0, None)
+    >>> round(votes_to_reach(curve, "uncertain", 0.3)), votes_to_reach(curve, "uncertain", 0.05)
+    (50, None)
     """
     votes_r, share_r = curve["votes"].to_numpy(), np.minimum.accumulate(curve[figure].to_numpy())
     if share_r[-1] > target:

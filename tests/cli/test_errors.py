@@ -157,7 +157,7 @@ def test_errors_of_the_system_and_our_own_are_told_in_a_sentence(run, folder, mo
     def fail(*_arguments):
         raise error
 
-    monkeypatch.setattr("moral_entropy.pipeline.make_tables", fail)
+    monkeypatch.setattr("moral_entropy.pipeline.small_tables", fail)
     code, out, err = run("audit", "votes.csv", "-o", "run", "--draws", 0)
     assert code == 1 and words in err
     assert_one_paragraph(out, err)
@@ -173,7 +173,7 @@ def test_ctrl_c_is_exit_130(run, folder, monkeypatch):
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("moral_entropy.pipeline.make_tables", interrupted)
+    monkeypatch.setattr("moral_entropy.pipeline.small_tables", interrupted)
     assert run("audit", "votes.csv", "-o", "run", "--draws", 0)[0] == 130
     assert left_in(folder) == []
 

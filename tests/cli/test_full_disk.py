@@ -21,7 +21,7 @@ COMMANDS = {
     "export run --to hf -o out": "the system refused",
     "export run --to lewidi -o out": "the system refused",
     "export run --to label-studio -o out.json": "cannot write",
-    "next run -n 50 -o queue.csv": "cannot write",
+    "export run --to wide -o wide.csv": "cannot write",
     "simulate --items 300 -o made.parquet": "cannot write",
 }
 

@@ -28,7 +28,7 @@ def test_a_table_that_can_be_read_in_several_ways_ends_in_a_question(run, folder
 def test_what_was_guessed_is_printed(run, folder):
     rows = [f"t{i},{who},{['Yes', 'y', 'NO', 'n/a'][(i * k) % 4]}" for i in range(30) for k, who in enumerate("abc", 1)]
     (folder / "mixed.csv").write_bytes("\n".join(["tweet_id;rater;hate", *rows]).replace(",", ";").encode("utf-16"))
-    code, out, _ = run("audit", "mixed.csv", *FAST)
+    code, out, _ = run("audit", "mixed.csv", *FAST, "--verbose")
     assert code == 0
     assert "guessed: item = tweet_id, annotator = rater, label = hate" in out
     assert "encoding: UTF-16." in out

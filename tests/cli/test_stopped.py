@@ -230,7 +230,7 @@ def test_a_stop_after_the_last_word_ends_the_process_at_once(few_votes, tmp_path
     # So few votes are warned about; a stop adds nothing to that.
     said = [line for line in finished.stderr.splitlines() if not line.startswith("warning: ")]
     assert (finished.returncode, said) == (-signal.SIGINT, [])
-    assert "Tables: run (" in finished.stdout
+    assert finished.stdout.rstrip().splitlines()[-1].startswith("  tables ")
     assert read_manifest(tmp_path / "run")["converged"]
 
 
@@ -245,7 +245,7 @@ def test_a_stop_while_records_are_written_leaves_nothing(plain_run, tmp_path, mo
         os.kill(os.getpid(), number)
         time.sleep(60)
 
-    monkeypatch.setattr(export, "LAYOUTS", dict.fromkeys(export.LAYOUTS, stopped))
+    monkeypatch.setattr(export, "TOOLS", dict.fromkeys(export.TOOLS, stopped))
     monkeypatch.chdir(tmp_path)
     assert main(command.replace("run", str(plain_run), 1).split()) == code
     assert list(tmp_path.iterdir()) == []

@@ -220,10 +220,9 @@ def test_copies_are_never_both_in_a_panel(hijacked):
     assert not panels["judges"].str.contains("qwen, qwen-copy").any()
 
 
-def test_names_tell_model_prompt_and_order():
-    name = "ChatGPT-0301/Vanilla_1shot/ba"
-    assert guess_roles([name])[name] == Role(name, "llm", "ChatGPT-0301", "Vanilla_1shot", "ba")
-    assert guess_roles(["gpt-4o run 2"])["gpt-4o run 2"].repeat == "2"
+def test_names_tell_models_from_people():
+    models = ["ChatGPT-0301/Vanilla_1shot/ba", "gpt-4o run 2", "nli/sp"]
+    assert guess_roles(models) == {name: Role(name, "llm") for name in models}
     people = ["human1", "Anna", "Claude", "Gemma", "Bard", "Phil", "Opal"]
     assert {role.role for role in guess_roles([*people, "gpt-4o"]).values() if role.judge != "gpt-4o"} == {"person"}
 
@@ -316,7 +315,6 @@ def test_roles_from_a_file(run, tmp_path):
     roles.write_text("judge,role,model\ngpt-a,human,\ngpt-b,human,\nllama,llm,llama-3\n")
     found = describe_judges(run, JudgeOptions(roles=str(roles)))
     assert found.frame["judge"].to_list() == ["llama", "qwen"]
-    assert row_of(found.frame, "llama")["model"] == "llama-3"
     assert found.replace["judge"].to_list() == ["llama", "qwen"]
     assert found.notes[0] == "roles of 3 judges as told, 1 guessed from their names"
     roles.write_text("judge,role\ngpt-x,llm\n")
@@ -336,9 +334,7 @@ def test_roles_told_at_audit_stay_with_the_run(votes, tmp_path):
     assert found.replace["judge"].to_list() == ["llama"] and found.notes[0] == "roles of 4 judges as told"
     # Without roles all four would be models, by their names.
     assert {one["role"] for one in me.audit(votes, draws=20).manifest["roles"]["judges"]} == {"llm"}
-    file = pl.DataFrame({"judge": ["llama"], "role": ["llm"], "model": ["llama-3"], "order": ["ba"]})
-    stored = me.audit(votes, draws=20, roles=file).manifest["roles"]
-    assert stored["judges"][2]["model"] == "llama-3" and stored["judges"][2]["order"] == "ba"
+    stored = me.audit(votes, draws=20, roles=pl.DataFrame({"judge": ["llama"], "role": ["llm"]})).manifest["roles"]
     assert stored["said"] == "roles of 1 judges as told, 3 guessed from their names"
 
 

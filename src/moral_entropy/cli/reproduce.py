@@ -52,9 +52,8 @@ def _parts(study: Study) -> Iterator[str | Table]:
         yield from wrap(note, 80)
     yield ""
     rows = [headline_cells(row) for row in headline_rows(study.comparison).iter_rows(named=True)]
-    columns = ("figure", "paper", "ours", "distance", "expected", "truth")
-    yield plain_table(columns[: 6 if study.manifest["twins"] else 5],
-                      [row[: 6 if study.manifest["twins"] else 5] for row in rows], n_words=1)  # fmt: skip
+    columns = ("figure", "paper", "ours", "distance", "expected", "truth")[: 6 if study.manifest["twins"] else 5]
+    yield plain_table(columns, [row[: len(columns)] for row in rows], n_words=1)
     yield "ours: against the Bayesian consensus, yes from p = 1/2; expected: items weighted"
     yield "by p; distance: ours less the paper's"
     warnings = len(study.manifest["warnings"])

@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -96,20 +95,10 @@ def print_json(command: str, content: Mapping[str, Any]) -> None:
     """Print one JSON object: the name of the command, then its content; numbers that JSON lacks become null."""
     from json import dumps
 
-    print_lines(dumps({"command": command, **_plain(content)}, indent=2, ensure_ascii=False, allow_nan=False))
+    from moral_entropy.runs.folder import plain_facts
 
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if hasattr(value, "to_dicts"):
-        return _plain(value.to_dicts())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+    record = {"command": command, **plain_facts(content)}
+    print_lines(dumps(record, indent=2, ensure_ascii=False, allow_nan=False, default=str))
 
 
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: int | None = None) -> Table:

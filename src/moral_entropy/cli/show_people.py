@@ -33,19 +33,14 @@ def show_people(
     if json:
         print_json("next", {"sentences": sentences, "queue": queue.to_dicts()})
         return
-    gain = queue["expected_gain"].sum()
-    last = f"the first {queue.height:,} to send hold about {gain:.0f} wrong labels"
-    if out is not None:
-        print_parts([*lines, f"{out}: {last}"])
-        return
-    if queue.is_empty():
-        print_parts(lines)
+    last = f"the first {queue.height:,} to send hold about {queue['expected_gain'].sum():.0f} wrong labels"
+    if out is not None or queue.is_empty():
+        print_parts(lines if out is None else [*lines, f"{out}: {last}"])
         return
     cells = [
         (f"{row['rank']}", printable(row["question"], 20), printable(row["item"], 40), printable(row["label"], 20),
          f"{row['confidence']:.3f}", f"{row['expected_gain']:.2f}")
         for row in queue.iter_rows(named=True)
     ]  # fmt: skip
-    print_parts(
-        [*lines, "", plain_table(("rank", "question", "item", "label", "confidence", "wrong"), cells, n_words=4), last]
-    )
+    heads = ("rank", "question", "item", "label", "confidence", "wrong")
+    print_parts([*lines, "", plain_table(heads, cells, n_words=4), last])

@@ -49,7 +49,7 @@ def spot_check(
     from moral_entropy.pipeline import settle
     from moral_entropy.report.html import write_report
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.sheet import add_sheet, with_answers, with_tolerance
+    from moral_entropy.verdict.sheet import Purpose, add_sheet, with_answers, with_tolerance
     from moral_entropy.verdict.summary import summarise
     from moral_entropy.verdict.verdict import needed_sentence
 
@@ -67,16 +67,14 @@ def spot_check(
         else:
             print_lines(*summary.lines(window_width()))
         return
-    path = add_sheet(
-        opened, rows, domain=domain, purpose="repair" if repair else "measure", out=Path(out) if out else None
-    )
+    purpose: Purpose = "repair" if repair else "measure"
+    path = add_sheet(opened, rows, domain=domain, purpose=purpose, out=Path(out) if out else None)
     aim = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
     sheets = opened.table("spot_checks")
     n_rows = sheets.filter(sheet=max(sheets["sheet"].to_list())).height
     command = f"moral-entropy spot-check {run} --answers {path} -o {str(run).rstrip('/')}-checked"
     if json:
-        print_json("spot-check", {"sheet": str(path), "rows": n_rows, "purpose": "repair" if repair else "measure",
-                                  "next": command})  # fmt: skip
+        print_json("spot-check", {"sheet": str(path), "rows": n_rows, "purpose": purpose, "next": command})
     else:
         needed_lines = [] if repair else [needed_sentence(opened, tolerance)]
         print_lines(f"{path}: {n_rows:,} items, {aim}; fill in the column answer, then:", f"  {command}",

@@ -125,9 +125,9 @@ class Panel:
         return panels, [np.eye(self.reference.truth_ik.shape[1])[part.gold_i] for part in panels], "known answers"
 
 
-def read_panel(run: Run, reference: KnownItems, *, judges: list[str] | None = None) -> Panel:
+def read_panel(run: Run, reference: KnownItems) -> Panel:
     """Read the panel of one question from a run; of many items a part."""
-    n, judges = len(reference.items), reference.judges if judges is None else judges
+    n, judges = len(reference.items), reference.judges
     at_i = np.arange(n)
     if n > MOST_ITEMS:
         order_i = np.random.default_rng([0, n]).permutation(n)
@@ -233,8 +233,8 @@ def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, flo
     >>> wrong_ji = np.random.default_rng(0).random((4, 4_000)) < 0.2
     >>> wrong_ji[1] = wrong_ji[0]
     >>> n, low, high = effective_judges(SimpleNamespace(gold_i=np.zeros(4_000, int), vote_ji=wrong_ji * 1))
-    >>> round(n, 1), low < 8 / 3 < high
-    (2.7, True)
+    >>> round(n), low < 8 / 3 < high
+    (3, True)
     """
     voted_ji = (panel.vote_ji != UNKNOWN) & (panel.gold_i != UNKNOWN)
     right_ji = (panel.vote_ji == panel.gold_i).astype(float)

@@ -1,8 +1,8 @@
-"""Who the judges are: people or language models, and of which model, prompt and order of answers.
+"""Who the judges are: people or language models.
 
 Stated in a file, a dict, a column that was kept with the votes, or as plain names of people; else guessed from names:
-`gpt-4o/strict/ba` is the model gpt-4o, its prompt strict, and the answers in the order b, a; `gpt-4o#2` is gpt-4o asked
-a second time. A name that is also a first name (Claude, Gemma) is that of a model only among models, or with a number.
+`gpt-4o` and whatever has a slash, as `nli/strict`, is a language model. A name that is also a
+first name (Claude, Gemma) is that of a model only among models, or with a number.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ SPELLINGS = {
 MACHINES = tuple(f"format: {tool} " for tool in ("inspect", "promptfoo", "deepeval", "lm-eval", "openai-evals"))
 """How notes begin about logs in which nobody is a person."""
 
-ORDERS = re.compile(r"(?:^|[/_\-.|: ])(ab|ba|swap|swapped|original|forward|reversed)$", re.IGNORECASE)
-REPEAT = re.compile(r"(?:#|[/_\-.|: ](?:run|rep|repeat|sample|seed|try)[ _-]?)(\d+)$", re.IGNORECASE)
-"""How names end of judges who see the answers in another order, or are asked again."""
-
 
 @dataclass(frozen=True)
 class Role:
@@ -55,16 +51,10 @@ class Role:
         The name, as the votes have it.
     role
         "person" or "llm".
-    model, prompt, order, repeat
-        Of a language model; empty where unknown.
     """
 
     judge: str
     role: str
-    model: str = ""
-    prompt: str = ""
-    order: str = ""
-    repeat: str = ""
 
 
 def guess_roles(names: Sequence[str]) -> dict[str, Role]:
@@ -72,8 +62,8 @@ def guess_roles(names: Sequence[str]) -> dict[str, Role]:
 
     Examples
     --------
-    >>> guess_roles(["gpt-4o/strict/ba"])["gpt-4o/strict/ba"]
-    Role(judge='gpt-4o/strict/ba', role='llm', model='gpt-4o', prompt='strict', order='ba', repeat='')
+    >>> guess_roles(["gpt-4o/strict"])["gpt-4o/strict"]
+    Role(judge='gpt-4o/strict', role='llm')
     >>> [role.role for role in guess_roles(["Anna", "Claude", "Gemma"]).values()]
     ['person', 'person', 'person']
     >>> [role.role for role in guess_roles(["gpt-4o", "llama", "claude", "Anna"]).values()]
@@ -84,17 +74,7 @@ def guess_roles(names: Sequence[str]) -> dict[str, Role]:
     # Written small, as other models are; or nobody else is a person.
     if len(surely | either) < len(names):
         either = {name for name in either if name.islower() and any(model_name.islower() for model_name in surely)}
-    return {name: _model(name) if surely and name in surely | either else Role(name, PERSON) for name in names}
-
-
-def _model(name: str) -> Role:
-    stem, repeat, order = name, "", ""
-    if match := REPEAT.search(stem):
-        stem, repeat = stem[: match.start()], match[1]
-    if match := ORDERS.search(stem):
-        stem, order = stem[: match.start()], match[1]
-    model, _, prompt = stem.partition("/")
-    return Role(name, LLM, model, prompt, order, repeat)
+    return {name: Role(name, LLM if surely and name in surely | either else PERSON) for name in names}
 
 
 def roles_of(run: Run, judges: Sequence[str], roles: Any = None) -> tuple[list[Role], str]:
@@ -109,8 +89,8 @@ def roles_of(run: Run, judges: Sequence[str], roles: Any = None) -> tuple[list[R
         was kept with the votes. None for what the audit was told, else for a guess.
     """
     if roles is None and (stored := run.manifest.get("roles")):
-        role_of = {row["judge"]: Role(**row) for row in stored["judges"]}
-        return [role_of.get(name, Role(name, PERSON)) for name in judges], str(stored["said"])
+        role_of = {row["judge"]: row["role"] for row in stored["judges"]}
+        return [Role(name, role_of.get(name, PERSON)) for name in judges], str(stored["said"])
     return _decide(judges, roles, lambda column: _column_of_run(run, column))
 
 
@@ -132,7 +112,7 @@ def roles_at_audit(votes: Votes, roles: Any) -> dict[str, Any] | None:
     names = [str(name) for name in votes.annotators]
     if roles is None and any(note.startswith(MACHINES) for note in votes.reading.notes):
         sentence = "all judges are scorers of a log: none of them is taken for a person"
-        return {"said": sentence, "judges": [asdict(_model(name)) for name in names]}
+        return {"said": sentence, "judges": [asdict(Role(name, LLM)) for name in names]}
     decided, sentence = _decide(names, roles, lambda column: _column_of_votes(votes, column))
     stored = [asdict(role) for role in decided if roles is not None or role.role == LLM]
     return {"said": sentence, "judges": stored} if stored else None
@@ -141,12 +121,12 @@ def roles_at_audit(votes: Votes, roles: Any) -> dict[str, Any] | None:
 def _decide(judges: Sequence[str], roles: Any, column: Callable[[str], pl.DataFrame | None]) -> tuple[list[Role], str]:
     guesses = guess_roles(judges)
     if roles is None:
-        models = [name for name, role in guesses.items() if role.role == LLM]
-        sentence = f"{len(models):,} of {len(judges):,} judges are taken for language models, by their names"
-        if people := [name for name in judges if guesses[name].role == PERSON]:
-            sentence += f"; people: {listed(people)}"
-        return list(guesses.values()), sentence
-    rows = None if not isinstance(roles, str) else column(roles)
+        people = [name for name in judges if guesses[name].role == PERSON]
+        n_models, ending = len(judges) - len(people), f"; people: {listed(people)}" if people else ""
+        return list(guesses.values()), (
+            f"{n_models:,} of {len(judges):,} judges are taken for language models, by their names{ending}"
+        )
+    rows = column(roles) if isinstance(roles, str) else None
     stated = {role.judge: role for role in map(_role, _rows(roles) if rows is None else _one_each(rows, roles))}
     unknown = [name for name in stated if name not in guesses]
     if unknown and rows is None:
@@ -156,10 +136,9 @@ def _decide(judges: Sequence[str], roles: Any, column: Callable[[str], pl.DataFr
         )
         raise VotesError(msg)
     missing = [name for name in judges if name not in stated]
-    sentence = f"roles of {len(judges) - len(missing):,} judges as told"
-    return [stated.get(name, guesses[name]) for name in judges], (
-        f"{sentence}, {len(missing):,} guessed from their names" if missing else sentence
-    )
+    guessed = f", {len(missing):,} guessed from their names" if missing else ""
+    sentence = f"roles of {len(judges) - len(missing):,} judges as told{guessed}"
+    return [stated.get(name, guesses[name]) for name in judges], sentence
 
 
 def _column_of_run(run: Run, column: str) -> pl.DataFrame | None:
@@ -218,7 +197,4 @@ def _role(row: dict[str, Any]) -> Role:
     if role is None:
         msg = f"judge {row['judge']!r} has the role {row['role']!r}; write person or llm."
         raise VotesError(msg)
-    facts = {name: str(row.get(name) or "").strip() for name in ("model", "prompt", "order", "repeat")}
-    if role == LLM and not facts["model"]:
-        return _model(judge)
-    return Role(judge, role, **facts)
+    return Role(judge, role)

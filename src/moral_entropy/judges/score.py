@@ -260,23 +260,20 @@ def verdict_of(estimate: Estimate, limit: float | None) -> Verdict:
     return "untrusted" if round(estimate.high - limit, DECIMALS) < 0 else "undecided"
 
 
-def _more(estimate: Estimate, limit: float | None, verdict: Verdict, n_items: int, mass: float) -> int | None:
-    """Return how many more known answers would decide; None where it is decided, or where no number of them would."""
-    if verdict != "undecided" or limit is None:
-        return None
-    n_needed = answers_needed(estimate, limit, mass)
-    return None if n_needed is None or n_needed > n_items else max(n_needed - estimate.n_known, 1)
+def _decided(estimate: Estimate, limit: float | None, n_items: int, mass: float) -> tuple[Verdict, int | None]:
+    """Return the verdict, and how many more known answers would decide; None if it is decided, or no number would."""
+    verdict = verdict_of(estimate, limit)
+    n_needed = answers_needed(estimate, limit, mass) if verdict == "undecided" and limit is not None else None
+    return verdict, None if n_needed is None or n_needed > n_items else max(n_needed - estimate.n_known, 1)
 
 
 def _score_row(
     question: str, quantity: Quantity, system: dict[str, Any], limit: float | None, mass: float
 ) -> tuple[Any, ...]:
-    main = system["estimates"][0]
-    verdict = verdict_of(main, limit)
     figures = _figures(system["estimates"], quantity.maximum - quantity.minimum, quantity.minimum)
     return (question, quantity.name, system["name"], system["n_items"], system["n_known"], system["method"], *figures,
-            None if limit is None else quantity.unscaled(limit), verdict,
-            _more(main, limit, verdict, system["n_items"], mass))  # fmt: skip
+            None if limit is None else quantity.unscaled(limit),
+            *_decided(system["estimates"][0], limit, system["n_items"], mass))  # fmt: skip
 
 
 def _gap_row(
@@ -285,10 +282,9 @@ def _gap_row(
     gaps = [difference(*pair) for pair in zip(first["estimates"], second["estimates"], strict=True)]
     if first["method"] == second["method"] == "corrected":
         gaps[0] = paired[first["at"], second["at"]]
-    verdict = verdict_of(gaps[0], 0.0)
     figures = _figures(gaps, quantity.maximum - quantity.minimum)
-    n_more = _more(gaps[0], 0.0, verdict, min(first["n_items"], second["n_items"]), mass)
-    return question, quantity.name, first["name"], second["name"], gaps[0].n_known, *figures, verdict, n_more
+    return (question, quantity.name, first["name"], second["name"], gaps[0].n_known, *figures,
+            *_decided(gaps[0], 0.0, min(first["n_items"], second["n_items"]), mass))  # fmt: skip
 
 
 def _figures(estimates: Sequence[Estimate], scale: float, offset: float = 0.0) -> list[float | None]:

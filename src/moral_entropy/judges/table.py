@@ -36,7 +36,7 @@ CLEAR = 1.645
 
 _BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
-    schema("text question judge role model prompt order", "int n_votes", "float missing", "int n_known",
+    schema("text question judge role", "int n_votes", "float missing", "int n_known",
            bounded("right", "right_all", "sensitivity", "specificity", "agrees"), "text counted_with")
     | ADDED | schema("text advice")
 )  # fmt: skip
@@ -169,8 +169,8 @@ def _row(panel: Panel, j: int, role: Role, mass: float) -> dict[str, Any]:
     cells = {f"{name}{bound}": value for name, estimate in figures.items() if estimate.n_known
              for bound, value in zip(_BOUNDS, (estimate.value, estimate.low, estimate.high), strict=True)}  # fmt: skip
     return cells | {
-        "question": question.name, "judge": role.judge, "role": role.role, "model": role.model, "prompt": role.prompt,
-        "order": role.order, "n_votes": int(voted.sum()), "missing": float(1.0 - voted.mean()),
+        "question": question.name, "judge": role.judge, "role": role.role, "n_votes": int(voted.sum()),
+        "missing": float(1.0 - voted.mean()),
         "n_known": int(reference.sum()), "counted_with": ", ".join(together),
     }  # fmt: skip
 

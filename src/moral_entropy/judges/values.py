@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,8 +36,8 @@ def schema(*columns: str) -> pl.Schema:
 
     Examples
     --------
-    >>> schema("text judge", "float right")
-    Schema({'judge': String, 'right': Float64})
+    >>> schema("text judge", "float right").names()
+    ['judge', 'right']
     """
     return pl.Schema({name: KINDS[text.split()[0]] for text in columns for name in text.split()[1:]})
 
@@ -119,12 +120,12 @@ def quantities(
         return [Quantity("share of correct answers", grades)]
     if (compared := sides(labels, codes=pairwise)) is not None:
         return [Quantity(f"win rate of {compared[0]!r}", compared[1])]
-    if question.positive is not None:
-        return [_share(labels, question.positive)]
-    numbers = [_number(label) for label in labels]
-    if all(map(math.isfinite, numbers)):
-        return [_scaled("mean", numbers)]
-    return [_share(labels, label) for label in labels]
+    if question.positive is None:
+        with suppress(ValueError):
+            if all(map(math.isfinite, numbers := [float(label) for label in labels])):
+                return [_scaled("mean", numbers)]
+    names = labels if question.positive is None else (question.positive,)
+    return [Quantity(f"share of {label!r}", np.array([float(name == label) for name in labels])) for label in names]
 
 
 def is_share(name: str) -> bool:
@@ -138,20 +139,9 @@ def is_share(name: str) -> bool:
     return name.startswith(("share of", "win rate of"))
 
 
-def _share(labels: Sequence[str], label: str) -> Quantity:
-    return Quantity(f"share of {label!r}", np.array([float(name == label) for name in labels]))
-
-
 def _scaled(name: str, numbers: Sequence[float]) -> Quantity:
     minimum, maximum = min(numbers), max(numbers)
     return Quantity(name, (np.array(numbers) - minimum) / (maximum - minimum), minimum, maximum)
-
-
-def _number(label: str) -> float:
-    try:
-        return float(label)
-    except ValueError:
-        return math.nan
 
 
 def sides(labels: Sequence[str], *, codes: bool = False) -> tuple[str, Floats] | None:

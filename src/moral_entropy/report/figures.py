@@ -11,11 +11,11 @@ import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
-from moral_entropy.markup import json_rows
 from moral_entropy.names import ALL
 from moral_entropy.report.page import reliability_rows
 from moral_entropy.report.paper import rate_frame
 from moral_entropy.report.words import RATES
+from moral_entropy.runs.folder import plain_facts
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import best_reference
@@ -134,8 +134,8 @@ def _safe(value: Any) -> Any:
     return INVISIBLE + value if value in RESERVED else value
 
 
-def _rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return json_rows([{name: _safe(value) for name, value in row.items()} for row in rows])
+def _rows(rows: Sequence[dict[str, Any]]) -> Any:
+    return plain_facts([{name: _safe(value) for name, value in row.items()} for row in rows])
 
 
 def _axis(field: str, **options: Any) -> Spec:
@@ -201,8 +201,7 @@ def _draw(spec: Spec, kind: str) -> bytes:
     import vl_convert
 
     config = {"background": "white", "font": "DejaVu Sans, Arial, sans-serif"}
-    if kind == "png":
-        return bytes(vl_convert.vegalite_to_png(spec, scale=2, config=config))
-    if kind == "pdf":
-        return bytes(vl_convert.vegalite_to_pdf(spec, config=config))
-    return str(vl_convert.vegalite_to_svg(spec, config=config)).encode()
+    if kind == "svg":
+        return str(vl_convert.vegalite_to_svg(spec, config=config)).encode()
+    scale = {"scale": 2} if kind == "png" else {}
+    return bytes(getattr(vl_convert, f"vegalite_to_{kind}")(spec, config=config, **scale))

@@ -177,12 +177,8 @@ def latex_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]
     """
     head, *lines = (" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in (heads, *rows))
     columns = "l" + "r" * (len(heads) - 1)
-    begin = [
-        r"\begin{table}",
-        rf"\caption{{{caption.translate(LATEX)}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-    ]
+    title = rf"\caption{{{caption.translate(LATEX)}}}"
+    begin = [r"\begin{table}", title, rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
     return "\n".join([*begin, head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
 
@@ -201,9 +197,8 @@ def methods(run: Run) -> str:
         sentences.append(
             f"On {row['question']} ({row['items']:,} items, {row['votes']:,} votes), {'; '.join(figures)}."
         )
-    entropy = (
-        run.table("entropy").filter(domain=ALL).select(pl.format("{} on {}", pl.col("total").round(3), "question"))
-    )
+    total = pl.format("{} on {}", pl.col("total").round(3), "question")
+    entropy = run.table("entropy").filter(domain=ALL).select(total)
     sentences.append(f"The mean entropy per item, in nats, was {', '.join(entropy.to_series())}.")
     if (error := run.verdict.error) is None:
         sentences.append("No labels were checked: mistakes that annotators share come on top.")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from moral_entropy.runs.run import Question, Run
+from moral_entropy.runs.run import Run
 
 
 class Rate(NamedTuple):
@@ -49,14 +49,8 @@ RATES = {
 # fmt: on
 """By the metric's name in the tables."""
 
-ROLES = (
-    "worse than guessing",
-    "probably worse than guessing",
-    "like guessing",
-    "says yes too often",
-    "says yes too rarely",
-    "few votes",
-)
+ROLES = ("worse than guessing", "probably worse than guessing", "like guessing", "says yes too often",
+         "says yes too rarely", "few votes")  # fmt: skip
 """What is said of an annotator, as in the tables, worst first."""
 
 NO_ROLE = "nothing unusual"
@@ -121,7 +115,8 @@ def label_notes(run: Run) -> list[str]:
 
 def order_notes(run: Run) -> list[str]:
     """Say of labels that are numbers that they are taken as unordered."""
-    graded = [question for question in run.questions if _looks_ordered(question)]
+    large = [question for question in run.questions if question.positive is None]
+    graded = [question for question in large if all(map(_is_number, question.labels))]
     if not graded:
         return []
     labels = sorted(graded[0].labels, key=float)
@@ -129,10 +124,6 @@ def order_notes(run: Run) -> list[str]:
         f"The labels are numbers, from {labels[0]} to {labels[-1]}, but are taken as unordered names: {labels[0]} for "
         f"{labels[1]} counts as just as wrong as {labels[0]} for {labels[-1]}."
     ]
-
-
-def _looks_ordered(question: Question) -> bool:
-    return question.positive is None and all(_is_number(label) for label in question.labels)
 
 
 def _is_number(text: str) -> bool:

@@ -111,7 +111,8 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     with _tidy(target), unfinished(_sibling(target, "partial")) as partial:
         _make(partial)
         yield partial
-        _sync(partial)
+        for entry in [*partial.rglob("*"), partial]:
+            flush(entry)
         check(target)
         _put_in_place(partial, target)
 
@@ -218,10 +219,8 @@ def _of_a_run(path: Path) -> bool:
     names = (*OTHER_FILES, *EARLIER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
     partial = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
     name = path.name if partial is None else f"{partial[1]}{partial[3] or ''}"
-    parts = path.is_dir() and all(PurePath(part.name).match("part-*.parquet") for part in path.iterdir())
-    return (name in names or PurePath(name).match(SHEETS) or PurePath(name).match(OF_PAPER)) and (
-        parts or not path.is_dir()
-    )
+    parts = not path.is_dir() or all(PurePath(part.name).match("part-*.parquet") for part in path.iterdir())
+    return parts and (name in names or any(PurePath(name).match(pattern) for pattern in (SHEETS, OF_PAPER)))
 
 
 def _paths(inputs: Iterable[Any]) -> Iterator[Path]:
@@ -265,11 +264,6 @@ def _put_in_place(partial: Path, target: Path) -> None:
         shutil.rmtree(replaced, ignore_errors=True)
 
 
-def _sync(folder: Path) -> None:
-    for path in [*folder.rglob("*"), folder]:
-        flush(path)
-
-
 def _sibling(target: Path, state: str) -> Path:
     return target.with_name(f".{target.name}.{state}-{_host()}-{os.getpid()}-{secrets.token_hex(3)}")
 
@@ -301,7 +295,7 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True
 
 
@@ -561,6 +555,8 @@ def plain_facts(value: Any) -> Any:
         return {str(key): plain_facts(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain_facts(inner) for inner in value]
+    if hasattr(value, "to_dicts"):  # Polars' frames
+        return plain_facts(value.to_dicts())
     if hasattr(value, "tolist"):  # NumPy's arrays and scalars
         return plain_facts(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):

@@ -27,7 +27,7 @@ from moral_entropy.model.priors import Priors
 from moral_entropy.model.threads import available_cores
 from moral_entropy.names import ALL
 from moral_entropy.option_fields import as_plain
-from moral_entropy.options import AuditOptions, FitOptions, Model
+from moral_entropy.options import AuditOptions, Model
 from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.folder import ROWS_PER_GROUP
 from moral_entropy.runs.run import SCHEMA, Table, findings_frame
@@ -40,32 +40,6 @@ ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, UNCERTAIN, AMBIGUOUS, FIRST_PART = range(6)
 ANNOTATORS_AT_ONCE = 1_024
 
 
-def make_tables(
-    consensus: Consensus,
-    entropies: Sequence[EntropyParts],
-    sums: Sequence[Floats],
-    audit: AuditTable,
-    outliers: Mapping[str, pl.DataFrame],
-    findings: Iterable[Finding],
-    extra: Mapping[str, pl.DataFrame] | None = None,
-) -> dict[str, Table]:
-    """Return every table of a run by name, in the order they are written; rows about items are made on demand.
-
-    Parameters
-    ----------
-    consensus
-        The votes and their fits.
-    entropies, sums
-        The entropies of its items, by fit (see `item_entropies`), and added up by domain (see `entropy_sums`).
-    audit, outliers, findings
-        What the audit of rules, the search for outliers and the checks found.
-    extra
-        Tables about groups of annotators, where they were asked for.
-    """
-    small = small_tables(consensus, sums, audit, outliers, findings, extra)
-    return item_tables(consensus, entropies) | small
-
-
 def small_tables(
     consensus: Consensus,
     sums: Sequence[Floats],
@@ -74,7 +48,19 @@ def small_tables(
     findings: Iterable[Finding],
     extra: Mapping[str, pl.DataFrame] | None = None,
 ) -> dict[str, Table]:
-    """Return the tables that have no row per item or vote: see `make_tables`."""
+    """Return the tables that have no row per item or vote, by name.
+
+    Parameters
+    ----------
+    consensus
+        The votes and their fits.
+    sums
+        Entropies added up by domain: see `entropy_sums`.
+    audit, outliers, findings
+        What the audit of rules, the search for outliers and the checks found.
+    extra
+        Tables about groups of annotators, where they were asked for.
+    """
     frames = {
         "annotators": annotator_frame(consensus, outliers["annotator_summary"]),
         "pushes": push_frame(consensus),
@@ -446,7 +432,8 @@ def manifest_facts(
         "converged": consensus.converged,
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
-        **_settled(consensus.options),
+        **asdict(consensus.options),
+        "threads": consensus.options.threads or available_cores(),
         "formulas": formulas(options.fit.model, between=BETWEEN in mean_parts(sums[0].sum(axis=0))),
         "options": as_plain(options),
         "warnings": list(warnings),
@@ -501,13 +488,11 @@ def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[i
         **asdict(fit.search),
         "curvature": fit.curvature._asdict(),
         "mixture": _mixture_facts(fit, votes.domains),
-        "counted_as_one": _counted_as_one(fit, votes.annotators),
+        # By group, the annotator who stands for it first.
+        "counted_as_one": [
+            votes.annotators.gather(ballot.annotator_a[group]).to_list() for group in fit.counted_groups
+        ],
     }
-
-
-def _counted_as_one(fit: QuestionFit, annotators: pl.Series) -> list[list[Any]]:
-    """Name the annotators whose votes were counted as one: by group, the one who stands for it first."""
-    return [annotators.gather(fit.ballot.annotator_a[group]).to_list() for group in fit.counted_groups]
 
 
 def _mixture_facts(fit: QuestionFit, domains: Sequence[str]) -> dict[str, Any] | None:
@@ -555,8 +540,3 @@ def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
     }
     added = {name: f"{by_column[name]} + {BETWEEN}" for name in ("entropy", "aleatoric")}
     return by_column | added if between else by_column
-
-
-def _settled(options: FitOptions) -> dict[str, Any]:
-    """Return the options of the fit, with what was chosen where it was left open."""
-    return asdict(options) | {"threads": options.threads or available_cores()}

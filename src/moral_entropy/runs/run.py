@@ -7,7 +7,7 @@ next, compare, export and training take a `Run`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from moral_entropy.errors import RunFolderError, UsageError
+from moral_entropy.files import whole_file
+from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
 from moral_entropy.runs.folder import (
@@ -22,6 +24,7 @@ from moral_entropy.runs.folder import (
     MANIFEST,
     checked_folder,
     digest_of,
+    note_files,
     read_manifest,
     read_table,
     scan_table,
@@ -36,12 +39,6 @@ if TYPE_CHECKING:
     from moral_entropy.report.export import Layout
     from moral_entropy.rules.gate import Limit
     from moral_entropy.verdict.verdict import Verdict
-
-from dataclasses import asdict
-
-from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
-from moral_entropy.runs.folder import note_files
 
 SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
@@ -95,12 +92,7 @@ class Question:
         """
         if self.positive is not None:
             return ((self.name, self.positive),)
-        return tuple((target_name(self.name, label), label) for label in self.labels)
-
-
-def target_name(question: str, label: str) -> str:
-    """Name one label of a question that has more than two."""
-    return f"{question}: {label}"
+        return tuple((f"{self.name}: {label}", label) for label in self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,7 +468,9 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
     frame = as_run(run).findings.drop("code", strict=False)
-    return [Finding(**_without_nulls(row)) for row in frame.iter_rows(named=True)]
+    level = pl.when(pl.col("level").is_in(list(RANK))).then("level").otherwise(pl.lit("info"))
+    texts = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
+    return [Finding(**row) for row in texts.with_columns(level=level).iter_rows(named=True)]
 
 
 def cautions(run: Run) -> list[Finding]:
@@ -497,15 +491,6 @@ def add_findings(run: Run, findings: Iterable[Finding]) -> None:
     with whole_file(run.folder / "findings.parquet") as partial:
         pl.concat([earlier, frame]).write_parquet(partial, compression="zstd")
     note_files(run.folder, ["findings.parquet"])
-
-
-def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    optional = ("low", "high", "n")
-    texts = {name: value or "" for name, value in row.items() if name not in (*optional, "value", "level")}
-    numbers = {name: row[name] for name in optional}
-    value = float("nan") if row["value"] is None else row["value"]
-    level = row["level"] if row["level"] in RANK else "info"
-    return {**texts, **numbers, "value": value, "level": level}
 
 
 def model_notes(manifest: dict[str, Any]) -> list[str]:

@@ -176,17 +176,14 @@ def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
     choices = {question.name: " | ".join(question.labels) for question in run.questions}
     texts = run.table("texts", where=pl.col("item").is_in(sheet["item"].implode())) if run.has("texts") else None
     with_text = sheet if texts is None else sheet.join(texts, on="item", how="left", maintain_order="left")
-    columns = {
-        "item": pl.col("item"),
-        **({"question": pl.col("question")} if len(choices) > 1 else {}),
-        **({"domain": pl.col("domain")} if sheet["domain"].is_not_null().any() else {}),
-        **({"text": pl.col("text")} if texts is not None else {}),
-        "choose_from": pl.col("question").replace_strict(choices, return_dtype=pl.String),
-        "answer": pl.col("answer").fill_null(""),
-        "sheet": pl.concat_str(pl.col("purpose"), pl.col("sheet").cast(pl.String), separator="-"),
-        "weight": pl.col("weight"),
-    }
-    return with_text.select(**columns)
+    optional = {"question": len(choices) > 1, "domain": sheet["domain"].is_not_null().any(), "text": texts is not None}
+    return with_text.select(
+        "item", *(name for name, is_there in optional.items() if is_there),
+        choose_from=pl.col("question").replace_strict(choices, return_dtype=pl.String),
+        answer=pl.col("answer").fill_null(""),
+        sheet=pl.concat_str(pl.col("purpose"), pl.col("sheet").cast(pl.String), separator="-"),
+        weight="weight",
+    )  # fmt: skip
 
 
 def sheet_name(number: int) -> str:
