@@ -254,8 +254,6 @@ def audit_on_cluster(
         As in `audit`.
     """
     options = options or AuditOptions()
-    # As of every file: a column of true labels counts where it is named.
-    options = replace(options, read=replace(options.read, gold=options.read.gold or ""))
     options, progress, watch = replace(options, fit=replace(options.fit, threads=1)), progress or silent, Stopwatch()
     _refuse(options)
     check_priors(options.priors)

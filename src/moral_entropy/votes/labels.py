@@ -643,7 +643,7 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
     --------
     >>> cells = code_cells(pl.Series(["care, harm", "", "care", "harm"]), ReadOptions(), ReadingLog())
     >>> cells.labels_c, cells.code_r.tolist(), cells.separator
-    ([('care',), ('care', 'harm'), ('harm',)], [1, -1, 0, 2], ',')
+    ([None, ('care',), ('care', 'harm'), ('harm',)], [2, -1, 1, 3], ',')
     """
     lists = column.dtype.is_nested()
     if lists:
