@@ -241,11 +241,14 @@ def load_tfidf(folder: Path, questions: tuple[Question, ...]) -> Tfidf:
     """Load what `Tfidf.save` wrote."""
     try:
         words = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
+        if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+            msg = "its vocabulary is no list of words"
+            raise ValueError(msg)
         with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
             idf_f, weight_fo, intercept_o = (
                 np.asarray(arrays[name], dtype=float) for name in ("idf_f", "weight_fo", "intercept_o")
             )
-        n_words, n_outputs = len(set(map(str, words))), len(output_names(questions))
+        n_words, n_outputs = len(set(words)), len(output_names(questions))
         shapes = (idf_f.shape, weight_fo.shape, intercept_o.shape) == ((n_words,), (n_words, n_outputs), (n_outputs,))
         if not (shapes and np.isfinite(idf_f.sum() + weight_fo.sum() + intercept_o.sum())):
             msg = f"its weights are not finite, or not those of {n_words:,} words and {n_outputs} outputs"
