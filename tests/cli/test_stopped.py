@@ -240,6 +240,9 @@ def test_a_stop_while_records_are_written_leaves_nothing(plain_run, tmp_path, mo
     import moral_entropy.report.export as export
     from moral_entropy.cli.main import main
 
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("whoever started the tests ignores this signal, as nohup does")
+
     def stopped(_rows):
         yield {"id": 1}
         os.kill(os.getpid(), number)
