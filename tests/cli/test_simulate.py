@@ -25,8 +25,8 @@ def test_plain_votes_have_the_sizes_asked_for(run):
 
 def test_the_seed_decides_the_file(run, folder):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        run("simulate", "--items", 50, "--seed", seed, "-o", name)
-    a, b, c = ((folder / name).read_bytes() for name in "abc")
+        run("simulate", "--items", 50, "--seed", seed, "-o", f"{name}.parquet")
+    a, b, c = ((folder / f"{name}.parquet").read_bytes() for name in "abc")
     assert a == b != c
 
 
@@ -61,3 +61,8 @@ def test_sizes_that_make_no_sense_are_misuse(run, folder, flags):
 def test_a_folder_that_is_not_there_is_named(run):
     code, _, err = run("simulate", "--items", 5, "-o", "nowhere/x.parquet")
     assert code == 1 and "nowhere" in err
+
+
+def test_a_file_of_another_kind_is_refused(run, folder):
+    code, _, err = run("simulate", "--items", 9, "-o", "made.csv")
+    assert code == 2 and "does not end in .parquet. Write -o made.parquet." in err

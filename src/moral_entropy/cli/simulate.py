@@ -31,15 +31,12 @@ class SimulateOptions(StageOptions):
     def __post_init__(self) -> None:
         """Refuse sizes that contradict each other."""
         super().__post_init__()
-        arguments = [
-            name for name in ("items", "annotators", "votes_per_item", "classes") if getattr(self, name) is not None
-        ]
+        sizes = ("items", "annotators", "votes_per_item", "classes")
+        arguments = [name for name in sizes if getattr(self, name) is not None]
         msg = ""
         if self.like is not None and arguments:
             flag = f"--{arguments[0].replace('_', '-')}"
-            msg = (
-                f"--like {self.like} has its corpus' sizes, so {flag} cannot be given too. Use --scale, or drop --like."
-            )
+            msg = f"--like {self.like} has its corpus' sizes, so {flag} cannot be given too. Use --scale, not both."
         elif self.like is None and self.scale is not None:
             msg = "--scale is the size of a twin. Name the corpus with --like, or give --items."
         elif self.like is None and self.items is None:
@@ -65,6 +62,9 @@ def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
     Example: moral-entropy simulate --like mftc -o votes.parquet
     """
     refuse_existing(out, force=force)
+    if out.suffix != ".parquet":
+        msg = f"votes are written as Parquet, and {out.name} does not end in .parquet. Write -o {out.stem}.parquet."
+        raise UsageError(msg)
     from moral_entropy.progress import bar
 
     with bar("simulating") as advance:
