@@ -13,225 +13,62 @@ BETWEEN = "between_groups"
 ALL_PARTS = (*PARTS, "aleatoric", "epistemic")
 """The same in two parts too, as the model has them."""
 
-ITEMS = pl.Schema(
-    {
-        "question": pl.String(),
-        "item": pl.String(),
-        "domain": pl.String(),
-        "n_votes": pl.Int32(),
-        "n_positive": pl.Int32(),
-        "p_map": pl.Float64(),
-        "p_model": pl.Float64(),
-        "p": pl.Float64(),
-        "p_low": pl.Float64(),
-        "p_high": pl.Float64(),
-        "p_calibrated": pl.Float64(),
-        **dict.fromkeys(("p_votes", "p_text"), pl.Float64()),
-        "label": pl.String(),
-        "entropy": pl.Float64(),
-        **dict.fromkeys(ALL_PARTS, pl.Float64()),
-        "count": pl.Float64(),
-        "part": pl.String(),
-        "gold": pl.String(),
-        "published": pl.String(),
-    }
+NAMES = (
+    "question item domain label part published class annotator true voted rule reference metric meaning same_as bins "
+    "text role statistic kind name reason ranking code check subject level remedy purpose answer column group reading "
+    "by text_label words gold"
 )
-POSTERIOR = pl.Schema(
-    {
-        "question": pl.String(),
-        "item": pl.String(),
-        "class": pl.String(),
-        **dict.fromkeys(("p_map", "p_model", "p", "p_votes", "p_text"), pl.Float64()),
-    }
-)
-ANNOTATORS = pl.Schema(
-    {
-        "question": pl.String(),
-        "annotator": pl.String(),
-        "n_votes": pl.Int64(),
-        "disagreement": pl.Float64(),
-        "true": pl.String(),
-        "voted": pl.String(),
-        "probability": pl.Float64(),
-        "low": pl.Float64(),
-        "high": pl.Float64(),
-        "part": pl.String(),
-    }
-)
-ENTROPY = pl.Schema(
-    {
-        "question": pl.String(),
-        "domain": pl.String(),
-        "n_items": pl.Int64(),
-        "total": pl.Float64(),
-        **dict.fromkeys(ALL_PARTS, pl.Float64()),
-    }
-)
-AUDIT = pl.Schema(
-    {
-        **dict.fromkeys(("question", "domain", "label", "rule", "reference", "metric"), pl.String()),
-        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
-        "n": pl.Int64(),
-    }
-)
-AUDIT_RULES = pl.Schema(
-    {
-        **dict.fromkeys(("question", "label", "rule", "meaning"), pl.String()),
-        **dict.fromkeys(("items", "abstained", "tied"), pl.Int64()),
-        "same_as": pl.String(),
-    }
-)
-AUDIT_ANY_BY_VOTES = pl.Schema(
-    {
-        **dict.fromkeys(("question", "label"), pl.String()),
-        **dict.fromkeys(("votes", "n"), pl.Int64()),
-        **{
-            f"{figure}{bound}": pl.Float64()
-            for figure in ("curve", "predicted", "expected_fpr", "fpr")
-            for bound in ("", "_low", "_high")
-        },
-    }
-)
-AUDIT_RELIABILITY = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "label", "bins"), pl.String()),
-        "bin": pl.Int64(),
-        **dict.fromkeys(("p", "gold", "low", "high"), pl.Float64()),
-        "n": pl.Int64(),
-    }
-)
-AUDIT_ADVICE = pl.Schema(
-    {
-        **dict.fromkeys(("question", "label", "rule"), pl.String()),
-        **dict.fromkeys(("cost", "cost_of_p", "excess", "cost_of_majority"), pl.Float64()),
-        "n": pl.Int64(),
-    }
-)
-VOTES = pl.Schema(dict.fromkeys(("question", "item", "annotator", "label"), pl.String()))
-TEXTS = pl.Schema(dict.fromkeys(("item", "text"), pl.String()))
-SPOT_CHECKS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "item"), pl.String()),
-        "sheet": pl.Int32(),
-        **dict.fromkeys(("purpose", "domain"), pl.String()),
-        "weight": pl.Float64(),
-        **dict.fromkeys(("answer", "label"), pl.String()),
-    }
-)
-PUSHES = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "annotator", "voted", "class"), pl.String()),
-        **dict.fromkeys(("push", "low", "high"), pl.Float64()),
-    }
-)
-ANNOTATOR_SUMMARY = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "annotator"), pl.String()),
-        "n_votes": pl.Int64(),
-        **dict.fromkeys(("disagreement", "disagreement_others"), pl.Float64()),
-        **{
-            f"{figure}{bound}": pl.Float64()
-            for figure in ("sensitivity", "specificity", "youden")
-            for bound in ("", "_low", "_high")
-        },
-        "below_chance": pl.Float64(),
-        "gold_votes": pl.Int64(),
-        **{f"gold_accuracy{bound}": pl.Float64() for bound in ("", "_low", "_high")},
-        "role": pl.String(),
-    }
-)
-AGREEMENT = pl.Schema(
-    {
-        **dict.fromkeys(("question", "domain", "statistic"), pl.String()),
-        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
-        "n": pl.Int64(),
-    }
-)
-OUTLIERS = pl.Schema(
-    {
-        **dict.fromkeys(("kind", "question", "domain", "name"), pl.String()),
-        "score": pl.Float64(),
-        **dict.fromkeys(("reason", "ranking"), pl.String()),
-        "rank": pl.Int32(),
-    }
-)
-FINDINGS = pl.Schema(
-    {
-        **dict.fromkeys(("code", "check", "question", "part", "domain", "subject", "metric"), pl.String()),
-        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
-        "n": pl.Int64(),
-        **dict.fromkeys(("level", "text", "meaning", "remedy"), pl.String()),
-    }
-)
-GROUPS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "column", "label", "group"), pl.String()),
-        **dict.fromkeys(("n_annotators", "n_votes", "n_items"), pl.Int64()),
-        **dict.fromkeys(("rate", "difference", "low", "high", "p_value", "p_adjusted"), pl.Float64()),
-        **dict.fromkeys(("within", "across", "ratio"), pl.Float64()),
-    }
-)
-GROUP_READINGS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "column", "label", "reading"), pl.String()),
-        **dict.fromkeys(("shared", "parting", "gain", "gain_p", "loss", "loss_p"), pl.Float64()),
-        **dict.fromkeys(("n_annotators", "n_votes"), pl.Int64()),
-    }
-)
-GROUP_ITEMS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "column", "label", "item", "group"), pl.String()),
-        **dict.fromkeys(("n_votes", "n_yes"), pl.Int64()),
-        **dict.fromkeys(("p", "spread", "between"), pl.Float64()),
-    }
-)
-TARGET_ITEMS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "item", "label"), pl.String()),
-        **dict.fromkeys(("p_target", "p_pool", "effective_votes"), pl.Float64()),
-    }
-)
-TEXT_WORTH = pl.Schema(
-    {
-        **dict.fromkeys(("question", "by", "name"), pl.String()),
-        "n_votes": pl.Int64(),
-        **dict.fromkeys(("worth", "low", "high", "gain", "gain_low", "gain_high", "against", "expected"), pl.Float64()),
-    }
-)
-TEXT_CONFLICTS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "item", "label"), pl.String()),
-        **dict.fromkeys(("p_votes", "p_text", "p_both"), pl.Float64()),
-        "n_votes": pl.Int64(),
-        **dict.fromkeys(("text_label", "words"), pl.String()),
-    }
-)
+COUNTS = "n_votes n_items n items abstained tied votes bin gold_votes n_annotators n_yes"
+SMALL_COUNTS = "n_positive rank sheet"
+
+TYPES: dict[str, pl.DataType] = {
+    **dict.fromkeys(NAMES.split(), pl.String()),
+    **dict.fromkeys(COUNTS.split(), pl.Int64()),
+    **dict.fromkeys(SMALL_COUNTS.split(), pl.Int32()),
+}
+"""The type of a column in every table that has it; of those that are not listed, a figure."""
+
+COLUMNS = {
+    "items": "question item domain n_votes n_positive p_map p_model p p_low p_high p_calibrated p_votes p_text label "
+    "entropy ambiguity doubt_votes doubt_annotators aleatoric epistemic count part gold published",
+    "posterior": "question item class p_map p_model p p_votes p_text",
+    "annotators": "question annotator n_votes disagreement true voted probability low high part",
+    "entropy": "question domain n_items total ambiguity doubt_votes doubt_annotators aleatoric epistemic",
+    "audit": "question domain label rule reference metric value low high n",
+    "audit_rules": "question label rule meaning items abstained tied same_as",
+    "audit_any_by_votes": "question label votes n curve curve_low curve_high predicted predicted_low predicted_high "
+    "expected_fpr expected_fpr_low expected_fpr_high fpr fpr_low fpr_high",
+    "audit_reliability": "question part label bins bin p gold low high n",
+    "audit_advice": "question label rule cost cost_of_p excess cost_of_majority n",
+    "votes": "question item annotator label",
+    "texts": "item text",
+    "pushes": "question part annotator voted class push low high",
+    "annotator_summary": "question part annotator n_votes disagreement disagreement_others sensitivity sensitivity_low "
+    "sensitivity_high specificity specificity_low specificity_high youden youden_low youden_high below_chance "
+    "gold_votes gold_accuracy gold_accuracy_low gold_accuracy_high role",
+    "agreement": "question domain statistic value low high n",
+    "outliers": "kind question domain name score reason ranking rank",
+    "findings": "code check question part domain subject metric value low high n level text meaning remedy",
+    "spot_checks": "question item sheet purpose domain weight answer label",
+    "groups": "question part column label group n_annotators n_votes n_items rate difference low high p_value "
+    "p_adjusted within across ratio",
+    "group_readings": "question part column label reading shared parting gain gain_p loss loss_p n_annotators n_votes",
+    "group_items": "question part column label item group n_votes n_yes p spread between",
+    "target_items": "question part item label p_target p_pool effective_votes",
+    "text_worth": "question by name n_votes worth low high gain gain_low gain_high against expected",
+    "text_conflicts": "question item label p_votes p_text p_both n_votes text_label words",
+}
+"""The columns of every table, in order."""
+
 SCHEMAS = {
-    "items": ITEMS,
-    "posterior": POSTERIOR,
-    "annotators": ANNOTATORS,
-    "entropy": ENTROPY,
-    "audit": AUDIT,
-    "audit_rules": AUDIT_RULES,
-    "audit_any_by_votes": AUDIT_ANY_BY_VOTES,
-    "audit_reliability": AUDIT_RELIABILITY,
-    "audit_advice": AUDIT_ADVICE,
-    "votes": VOTES,
-    "texts": TEXTS,
-    "pushes": PUSHES,
-    "annotator_summary": ANNOTATOR_SUMMARY,
-    "agreement": AGREEMENT,
-    "outliers": OUTLIERS,
-    "findings": FINDINGS,
-    "spot_checks": SPOT_CHECKS,
-    "groups": GROUPS,
-    "group_readings": GROUP_READINGS,
-    "group_items": GROUP_ITEMS,
-    "target_items": TARGET_ITEMS,
-    "text_worth": TEXT_WORTH,
-    "text_conflicts": TEXT_CONFLICTS,
+    table: pl.Schema({name: TYPES.get(name, pl.Float64()) for name in names.split()})
+    for table, names in COLUMNS.items()
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
+
+# Half the bytes in the largest table; of the curve of reliability, gold is a share.
+SCHEMAS["items"]["n_votes"] = pl.Int32()
+SCHEMAS["audit_reliability"]["gold"] = pl.Float64()
 
 
 def with_between(schema: pl.Schema) -> pl.Schema:
@@ -239,7 +76,7 @@ def with_between(schema: pl.Schema) -> pl.Schema:
 
     Examples
     --------
-    >>> with_between(ENTROPY).names()[-1]
+    >>> with_between(SCHEMAS["entropy"]).names()[-1]
     'between_groups'
     """
     return pl.Schema({**schema, BETWEEN: pl.Float64()})
@@ -250,7 +87,7 @@ def with_ids(schema: pl.Schema, **ids: pl.DataType) -> pl.Schema:
 
     Examples
     --------
-    >>> with_ids(POSTERIOR, item=pl.Int64())["item"]
+    >>> with_ids(SCHEMAS["posterior"], item=pl.Int64())["item"]
     Int64
     """
     return pl.Schema({name: ids.get(name, dtype) for name, dtype in schema.items()})

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.runs.folder import read_table
-from moral_entropy.schemas import FINDINGS
+from moral_entropy.schemas import SCHEMAS
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def audited(audit_once):
 
 def test_every_audit_makes_the_cheap_checks(audited, folder):
     found = read_table("run", "findings")
-    assert found.schema == FINDINGS
+    assert found.schema == SCHEMAS["findings"]
     assert set(found["check"]) == {"fit", "votes", "laplace", "identifiability"}
     assert "checks" in json.loads((folder / "run" / "manifest.json").read_text())["seconds"]
 

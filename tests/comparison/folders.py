@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.runs.run import SCHEMA
-from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, SCHEMAS, with_ids
+from moral_entropy.schemas import SCHEMAS, with_ids
 
 MANIFEST = {
     **dict.fromkeys(("version", "command", "model", "coordinates", "pooling"), ""),
@@ -74,13 +74,13 @@ def write_run(folder, items, labels, *, audit=(), **facts):
     folder.mkdir()
     kind = pl.Int64() if all(isinstance(row["item"], int) for row, _ in items) else pl.String()
     rows = [row for row, _ in items]
-    pl.DataFrame(rows, schema=with_ids(ITEMS, item=kind)).write_parquet(folder / "items.parquet")
+    pl.DataFrame(rows, schema=with_ids(SCHEMAS["items"], item=kind)).write_parquet(folder / "items.parquet")
     more = [row for _, rows in items for row in rows]
     if more:
-        frame = pl.DataFrame(more, schema=with_ids(POSTERIOR, item=kind), orient="row")
+        frame = pl.DataFrame(more, schema=with_ids(SCHEMAS["posterior"], item=kind), orient="row")
         frame.write_parquet(folder / "posterior.parquet")
-    audit = [(*row, *[None] * (len(AUDIT) - len(row))) for row in audit]
-    pl.DataFrame(audit, schema=AUDIT, orient="row").write_parquet(folder / "audit.parquet")
+    audit = [(*row, *[None] * (len(SCHEMAS["audit"]) - len(row))) for row in audit]
+    pl.DataFrame(audit, schema=SCHEMAS["audit"], orient="row").write_parquet(folder / "audit.parquet")
     # What the verdict of each run reads: nobody voted, no rule was graded, nothing was found.
     for name in ("annotator_summary", "audit_rules", "findings"):
         pl.DataFrame(schema=SCHEMAS[name]).write_parquet(folder / f"{name}.parquet")

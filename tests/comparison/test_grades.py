@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 from moral_entropy.comparison import grade_changes
-from moral_entropy.schemas import AUDIT
+from moral_entropy.schemas import SCHEMAS
 
 
 def audit(*rows):
     """Rows of an audit: rule, metric, value, low, high, n."""
     full = [("q", "(all)", "yes", rule, "consensus", metric, *figures) for rule, metric, *figures in rows]
-    return pl.DataFrame(full, schema=AUDIT, orient="row")
+    return pl.DataFrame(full, schema=SCHEMAS["audit"], orient="row")
 
 
 A = audit(

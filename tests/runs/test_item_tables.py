@@ -18,7 +18,7 @@ from moral_entropy.model.priors import Priors
 from moral_entropy.options import AuditOptions, FitOptions
 from moral_entropy.pipeline import audit
 from moral_entropy.runs import make
-from moral_entropy.schemas import ALL_PARTS, ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
+from moral_entropy.schemas import ALL_PARTS, SCHEMAS, with_ids
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
 
@@ -79,7 +79,7 @@ def consensus(request):
 
 def test_items_have_the_columns_of_the_contract(consensus):
     frame = item_frame(consensus)
-    assert frame.schema == with_ids(ITEMS, item=pl.Int64())
+    assert frame.schema == with_ids(SCHEMAS["items"], item=pl.Int64())
     assert frame.height == 120
     assert frame["domain"].to_list()[:4] == [None, "BLM", "Sandy", None]
     assert frame.drop("domain", "gold", "published", "p_votes", "p_text").null_count().sum_horizontal().item() == 0
@@ -112,7 +112,7 @@ def test_the_posterior_table_has_all_labels_of_questions_with_more_than_two(cons
         return
     frame = posterior_frame(consensus)
     assert run.table("posterior").equals(frame)
-    assert frame.schema == with_ids(POSTERIOR, item=pl.Int64())
+    assert frame.schema == with_ids(SCHEMAS["posterior"], item=pl.Int64())
     sums = frame.group_by("item").agg(pl.col("p").sum(), pl.col("p_map").sum(), pl.len())
     assert sums["len"].unique().to_list() == [4]
     np.testing.assert_allclose(sums.select("p", "p_map").to_numpy(), 1.0, rtol=1e-12)
@@ -138,7 +138,7 @@ def test_annotators_have_their_confusion_with_intervals_around_it(consensus):
     frame = annotator_frame(consensus)
     [only] = consensus.fits
     n_labels = only.ballot.n_labels
-    assert frame.schema == with_ids(ANNOTATORS, annotator=pl.Int64())
+    assert frame.schema == with_ids(SCHEMAS["annotators"], annotator=pl.Int64())
     assert frame.height == 6 * n_labels**2
     sums = frame.group_by("annotator", "true").agg(pl.col("probability").sum())
     np.testing.assert_allclose(sums["probability"].to_numpy(), 1.0, rtol=1e-12)
@@ -159,7 +159,7 @@ def test_without_draws_there_is_no_split_and_no_interval():
     np.testing.assert_allclose(items["entropy"].to_numpy(), expected, atol=1e-12)
     assert annotator_frame(consensus)["low"].null_count() == 24
     means = entropy_frame(consensus)
-    assert means.schema == ENTROPY and means["epistemic"].null_count() == means.height
+    assert means.schema == SCHEMAS["entropy"] and means["epistemic"].null_count() == means.height
 
 
 @pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")

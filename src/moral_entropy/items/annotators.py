@@ -25,7 +25,7 @@ from moral_entropy.model.consensus import (
 from moral_entropy.names import ALL
 from moral_entropy.rules.grade import share_of
 from moral_entropy.rules.intervals import beta_interval, central_interval
-from moral_entropy.schemas import ANNOTATOR_SUMMARY, with_ids
+from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats
 
@@ -147,7 +147,7 @@ def summarise_annotators(consensus: Consensus, fit: QuestionFit, tally_xa: Float
         "gold_accuracy_high": high_a,
         **describe_annotators(fit, interval=consensus.interval).to_dict(),
     }
-    schema = with_ids(ANNOTATOR_SUMMARY, annotator=votes.annotators.dtype)
+    schema = with_ids(SCHEMAS["annotator_summary"], annotator=votes.annotators.dtype)
     return pl.DataFrame({name: columns[name] for name in schema}, schema=schema).fill_nan(None)
 
 

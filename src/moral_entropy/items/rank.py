@@ -22,7 +22,7 @@ from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import state_posterior
 from moral_entropy.names import ALL
 from moral_entropy.rules.rules import RULES
-from moral_entropy.schemas import OUTLIERS
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
@@ -265,8 +265,8 @@ def ranking_frame(
     """
     equal = dict(zip(("kind", "question", "domain"), where, strict=True)) | {"ranking": ranking}
     ranked = {"name": names, "score": scores, "reason": reasons, "rank": range(1, len(names) + 1)}
-    columns = {name: ranked.get(name, [equal.get(name)] * len(names)) for name in OUTLIERS}
-    return pl.DataFrame(columns, schema=OUTLIERS)
+    columns = {name: ranked.get(name, [equal.get(name)] * len(names)) for name in SCHEMAS["outliers"]}
+    return pl.DataFrame(columns, schema=SCHEMAS["outliers"])
 
 
 def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> list[str]:

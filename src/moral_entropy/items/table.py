@@ -29,7 +29,7 @@ from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.cells import number_rows
-from moral_entropy.schemas import OUTLIERS
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
@@ -69,7 +69,7 @@ def _best(rankings: pl.DataFrame) -> pl.DataFrame:
     """Rank again what several rankings of the same kind have; of equal scores, the first name first."""
     key = ["kind", "question", "domain", "ranking"]
     ordered = rankings.sort(pl.col("score").round(DECIMALS), "name", descending=[True, False], maintain_order=True)
-    ranked = ordered.with_columns(rank=pl.int_range(1, pl.len() + 1).over(key).cast(OUTLIERS["rank"]))
+    ranked = ordered.with_columns(rank=pl.int_range(1, pl.len() + 1).over(key).cast(SCHEMAS["outliers"]["rank"]))
     limit = pl.when(pl.col("domain") == ALL).then(TOP).otherwise(TOP_IN_DOMAIN)
     return ranked.filter(pl.col("rank") <= limit).sort(*key, "rank").select(rankings.columns)
 
@@ -90,7 +90,7 @@ def sum_items(
         fits_of = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
         scores = score_items(votes, [consensus.fits[b] for b in fits_of], stacked([entropies[b] for b in fits_of]))
         rankings = [*_item_rankings(votes, scores), *_word_rankings(votes, scores, word_counts)]
-        sums.rankings.append(pl.concat([OUTLIERS.to_frame(), *rankings]))
+        sums.rankings.append(pl.concat([SCHEMAS["outliers"].to_frame(), *rankings]))
         sums.cells.append(_counted(np.column_stack([scores.counts_ik, scores.domain_i]), scores.count_i))
         advance((n_done + 1) / len(votes.questions))
     return sums

@@ -28,7 +28,7 @@ from moral_entropy.report.card import CROISSANT, About, write_texts
 from moral_entropy.report.figures import slug
 from moral_entropy.runs.folder import digest_of, whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
-from moral_entropy.schemas import ALL_PARTS, BETWEEN, VOTES
+from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS
 from moral_entropy.ties import TIE
 from moral_entropy.votes.formats.records import ITEM_KEY, QUESTION_KEY
 from moral_entropy.votes.labels import no_answers
@@ -205,7 +205,7 @@ def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
 def item_columns(run: Run) -> pl.DataFrame:
     """Return the kept columns that say the same in every vote on an item, and name no annotator: one row per item."""
     votes = run.table("votes")
-    columns = [name for name in votes.columns if name not in VOTES and name not in FACTS]
+    columns = [name for name in votes.columns if name not in SCHEMAS["votes"] and name not in FACTS]
     by_item = votes.group_by("item", maintain_order=True)
     constant = by_item.agg(pl.col(columns).n_unique()).select(pl.col(columns).max() <= 1) if columns else pl.DataFrame()
     people = votes["annotator"].cast(pl.String).unique()
@@ -333,7 +333,7 @@ def release_votes(run: Run, aliases: Names) -> tuple[pl.DataFrame, list[str]]:
     """
     _need_votes(run)
     votes = run.table("votes")
-    columns = [name for name in votes.columns if name not in VOTES]
+    columns = [name for name in votes.columns if name not in SCHEMAS["votes"]]
     of_items = item_columns(run).columns[1:]
     people = votes.group_by("annotator").agg(pl.col(columns).n_unique()) if columns else votes.select("annotator")
     constant = [name for name in columns if people[name].max() == 1 and votes[name].n_unique() > 1]

@@ -98,7 +98,7 @@ def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> 
     """
     import polars as pl
 
-    from moral_entropy.schemas import AUDIT_ADVICE
+    from moral_entropy.schemas import SCHEMAS
 
     cells, (items_c, p_c) = graded.cells, graded.sum_tcs[[0, 2], :, 0]
     pair_cp = np.column_stack([cells.rest_c, cells.chosen_c])
@@ -111,7 +111,7 @@ def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> 
         of_rule, of_p, of_majority = cost_r[best] / n, cost_of_p_c[cell_c].sum() / n, cost_r[0] / n
         # No rule is cheaper than p itself; rounding can leave about -1e-17.
         rows.append((question, label, ADVISED[best], of_rule, of_p, max(of_rule - of_p, 0.0), of_majority, round(n)))
-    return pl.DataFrame(rows, schema=AUDIT_ADVICE, orient="row")
+    return pl.DataFrame(rows, schema=SCHEMAS["audit_advice"], orient="row")
 
 
 def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:

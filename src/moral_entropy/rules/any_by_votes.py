@@ -57,7 +57,7 @@ def any_rule_by_votes(consensus: Consensus, graded: Grading) -> pl.DataFrame:
     """
     import polars as pl
 
-    from moral_entropy.schemas import AUDIT_ANY_BY_VOTES
+    from moral_entropy.schemas import SCHEMAS
 
     cells = graded.cells
     rows: list[tuple[object, ...]] = []
@@ -72,7 +72,7 @@ def any_rule_by_votes(consensus: Consensus, graded: Grading) -> pl.DataFrame:
                 n = round(graded.sum_tcs[0, at_c, 0].sum())
                 numbers = np.concatenate([predicted[votes], _observed(graded, at_c)])
                 rows.append((question, graded.labels[q][target], votes, n, *numbers.ravel().tolist()))
-    return pl.DataFrame(rows, schema=AUDIT_ANY_BY_VOTES, orient="row").fill_nan(None)
+    return pl.DataFrame(rows, schema=SCHEMAS["audit_any_by_votes"], orient="row").fill_nan(None)
 
 
 def _observed(graded: Grading, at_c: Ints) -> Floats:

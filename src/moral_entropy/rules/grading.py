@@ -75,10 +75,10 @@ class Grading:
         """Grade every rule on every group: rows of the table audit, NaN where there is no figure."""
         import polars as pl
 
-        from moral_entropy.schemas import AUDIT
+        from moral_entropy.schemas import SCHEMAS
 
         rows = [row for domain, cell_c in self._cells_by_domain() for row in self._rows_of_domain(domain, cell_c)]
-        return pl.DataFrame(rows, schema=AUDIT, orient="row")
+        return pl.DataFrame(rows, schema=SCHEMAS["audit"], orient="row")
 
     def _cells_by_domain(self) -> Iterator[tuple[str, Ints]]:
         """Yield the cells of all domains, and of each: the name of the domain, and which cells have items."""

@@ -191,7 +191,7 @@ def _rule_frame(graded: Grading) -> pl.DataFrame:
     """Return per rule and question its meaning, on how many items it abstains or is tied, which rule labels alike."""
     import polars as pl
 
-    from moral_entropy.schemas import AUDIT_RULES
+    from moral_entropy.schemas import SCHEMAS
 
     cells, items_c, rows = graded.cells, graded.sum_tcs[0, :, 0], []
     for q, question in enumerate(graded.questions):
@@ -205,7 +205,7 @@ def _rule_frame(graded: Grading) -> pl.DataFrame:
                 same_as = graded.rules[first].name if first != r else None
                 where = (question, graded.labels[q][k], rule.name, rule.meaning)
                 rows.append((*where, *(round(items.sum()) for items in sizes), same_as))
-    return pl.DataFrame(rows, schema=AUDIT_RULES, orient="row")
+    return pl.DataFrame(rows, schema=SCHEMAS["audit_rules"], orient="row")
 
 
 def yes_word(votes: Votes) -> str:

@@ -21,7 +21,7 @@ from moral_entropy.model.priors import Priors
 from moral_entropy.option_fields import from_plain
 from moral_entropy.options import FitOptions
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.schemas import VOTES
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
 
 
@@ -44,7 +44,7 @@ def read_run_votes(run: Run | str | Path) -> Votes:
     coded = cast.select(
         "question", "label", item=_code(cast["item"], item_ids), annotator=_code(cast["annotator"], annotator_ids)
     ).with_row_index("row").partition_by("question", as_dict=True)  # fmt: skip
-    extra = {name: cast[name] for name in cast.columns if name not in VOTES}
+    extra = {name: cast[name] for name in cast.columns if name not in SCHEMAS["votes"]}
     items_by_fit = items.with_columns(item=_code(items["item"], item_ids)).partition_by(
         ["question", "part"], as_dict=True
     )

@@ -27,7 +27,7 @@ from moral_entropy.model.fit import ItemPrior, base_rates
 from moral_entropy.names import ALL
 from moral_entropy.options import TFIDF
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.schemas import TEXT_CONFLICTS, TEXT_WORTH, with_ids
+from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.train.classifier import MOST_FEATURES, WORDS, fit_logistic
 from moral_entropy.train.targets import normal_text, text_hash
@@ -394,7 +394,7 @@ def text_tables(
     group_by_column
         By column of annotators' groups their names, and the group of every annotator of the votes (-1 for none).
     """
-    schema = with_ids(TEXT_CONFLICTS, item=consensus.votes.items.dtype)
+    schema = with_ids(SCHEMAS["text_conflicts"], item=consensus.votes.items.dtype)
     worths, conflicts, findings = [], [pl.DataFrame(schema=schema)], []
     for row in evidence.facts["questions"]:
         [fit] = [fit for fit in consensus.fits if fit.question == row["question"]]
@@ -403,7 +403,7 @@ def text_tables(
         findings += _worse_predicted(table)
         if row["low"] > 0.0:
             conflicts.append(_conflicts(consensus.votes, fit, row, evidence))
-    frame = pl.concat(worths) if worths else pl.DataFrame(schema=TEXT_WORTH)
+    frame = pl.concat(worths) if worths else pl.DataFrame(schema=SCHEMAS["text_worth"])
     return {"text_worth": frame, "text_conflicts": pl.concat(conflicts)}, findings
 
 
@@ -427,7 +427,7 @@ def _conflicts(votes: Votes, fit: QuestionFit, row: dict[str, Any], evidence: Ev
             "text_label": names.gather(text_i[items]),
             "words": [_speaking(evidence, ballot, int(item), int(text_i[item])) for item in items],
         },
-        schema=with_ids(TEXT_CONFLICTS, item=votes.items.dtype),
+        schema=with_ids(SCHEMAS["text_conflicts"], item=votes.items.dtype),
     )  # fmt: skip
 
 
@@ -479,7 +479,7 @@ def _worth_rows(
                 rows.append((row["question"], by, str(names[bin_v[rows_v[0]]]), len(rows_v), *figures,
                              *mean_interval(gain_v[rows_v], item_v[rows_v]),
                              against_v[rows_v].mean(), expected_v[rows_v].mean()))  # fmt: skip
-    return pl.DataFrame(rows, schema=TEXT_WORTH, orient="row")
+    return pl.DataFrame(rows, schema=SCHEMAS["text_worth"], orient="row")
 
 
 def _worse_predicted(table: pl.DataFrame) -> list[Finding]:
