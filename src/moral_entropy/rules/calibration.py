@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.rules.cells import Cells, Membership, cells_of_label, join_cells, number_rows, targets_of
+from moral_entropy.rules.cells import Cells, Groups, Membership, gather_cells, number_rows, targets_of
 from moral_entropy.rules.grade import BINS, mass_bins, width_bins
 from moral_entropy.rules.intervals import beta_interval
 from moral_entropy.rules.rules import Rule
 from moral_entropy.ties import labels_of, tie_key
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,17 +41,11 @@ MODEL = replace(
 FEW_ITEMS = 500
 """Up to this many items, intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
 
-MANY_ITEMS = 500_000
-"""Beyond this many, items whose log odds agree to 1e-4 form one group with their mean p: figures change by < 1e-8."""
-
 
 def unseen_gold(fit: QuestionFit) -> QuestionFit:
     """Leave out the gold of items whose gold was evidence in the fit."""
-    clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
-    if not clamped_i.any():
-        return fit
-    ballot = replace(fit.ballot, gold_i=np.where(clamped_i, UNKNOWN, fit.ballot.gold_i).astype(np.int16))
-    return replace(fit, ballot=ballot)
+    gold_i = np.where(fit.known_i, UNKNOWN, fit.ballot.gold_i).astype(np.int16)
+    return replace(fit, ballot=replace(fit.ballot, gold_i=gold_i)) if fit.known_i.any() else fit
 
 
 def consensus_cells(
@@ -69,73 +62,35 @@ def consensus_cells(
     unpooled
         Take the model's own probability, before it is pooled with the vote share to the published one.
     """
-    votes = consensus.votes
-    pieces: list[Cells] = []
-    members: list[Membership] = []
-    n_cells = 0
-    for fit in map(unseen_gold, consensus.fits):
-        p_ik = fit.model_ik if unpooled else fit.p_ik
-        label_i = labels_of(p_ik, fit.ballot.positive) if unpooled else fit.label_i
-        group_i, first_g, score_gt = _groups(votes, fit.ballot, p_ik, label_i, in_bins)
-        cell_gt = np.arange(score_gt.size).reshape(score_gt.T.shape).T + n_cells
-        n_cells += score_gt.size
-        domain_g, counts_gk = votes.domain_i[fit.ballot.item_i[first_g]], fit.ballot.counts_ik[first_g]
-        pieces += [
-            cells_of_label(
-                votes.questions.index(fit.question), target, domain_g, counts_gk, score_gt[None, :, t],
-                (label_i[first_g] == target).astype(float)[None], np.zeros((1, len(first_g)), dtype=bool),
-            )
-            for t, target in enumerate(targets_of(fit.ballot))
-        ]  # fmt: skip
-        members.append(Membership(fit, group_i, cell_gt))
-    return join_cells(pieces), members
 
+    def group_by_p(fit: QuestionFit, domain_i: Ints) -> Groups:
+        ballot, p_ik = fit.ballot, fit.model_ik if unpooled else fit.p_ik
+        label_i, known_i, p_it = labels_of(p_ik, ballot.positive), ballot.gold_i != UNKNOWN, p_ik[:, targets_of(ballot)]
+        columns = [known_i.astype(np.int8), domain_i - UNKNOWN, label_i]
+        if in_bins and np.count_nonzero(known_i) > FEW_ITEMS:
+            n_bins = 50 if ballot.n_labels == 2 else 20
+            columns += [(p_i * n_bins).astype(np.int64) for p_i in p_it.T]
+        else:
+            columns += [ballot.votes_i, *map(_numbered, p_it.T)]
+        # Items without gold have no weight; one group is enough for them.
+        group_i, first_g = number_rows(np.where(known_i, column_i, 0) for column_i in columns)
+        n_g = np.bincount(group_i)
+        score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
+        # Rounding can change the mean of equal numbers: keep the exact number where a group has only one.
+        score_gt = np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
+        never = np.zeros((1, len(first_g)), dtype=bool)
+        decisions = [(label_i[first_g] == target).astype(float)[None] for target in targets_of(ballot)]
+        answers = [
+            (score_g[None], decision_rg, never) for score_g, decision_rg in zip(score_gt.T, decisions, strict=True)
+        ]
+        return group_i, first_g, answers
 
-def _groups(votes: Votes, ballot: Ballot, p_ik: Floats, label_i: Ints, in_bins: bool) -> tuple[Ints, Ints, Floats]:
-    """Group items of equal probability; return each item's group, and each group's first item and mean p by target."""
-    known_i, p_it = ballot.gold_i != UNKNOWN, p_ik[:, targets_of(ballot)]
-    # Items without gold have no weight; one group is enough for them.
-    columns = _told_apart_by(votes, ballot, label_i, known_i, p_it, in_bins)
-    if not known_i.all():
-        columns = (np.where(known_i, column_i, 0) for column_i in columns)
-    group_i, first_g = number_rows(columns)
-    n_g = np.bincount(group_i)
-    score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
-    # Rounding can change the mean of equal numbers: keep the exact number where a group has only one.
-    return group_i, first_g, np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
-
-
-def _told_apart_by(
-    votes: Votes, ballot: Ballot, label_i: Ints, known_i: NDArray[np.bool_], p_it: Floats, in_bins: bool
-) -> Iterator[Ints]:
-    """Go through what tells groups of items apart, one column at a time: all at once would be too much memory."""
-    yield known_i.astype(np.int8)
-    yield votes.domain_i[ballot.item_i] - UNKNOWN
-    yield label_i
-    n_known = np.count_nonzero(known_i)
-    if in_bins and n_known > FEW_ITEMS:
-        n_bins = 50 if ballot.n_labels == 2 else 20
-        yield from ((p_i * n_bins).astype(np.int64) for p_i in p_it.T)
-        return
-    yield ballot.votes_i
-    numbered = _fine_odds if n_known > MANY_ITEMS else _numbered
-    yield from map(numbered, p_it.T)
+    return gather_cells(consensus.votes, map(unseen_gold, consensus.fits), group_by_p)
 
 
 def _numbered(p_i: Floats) -> Ints:
     """Number the distinct probabilities."""
     return np.unique(tie_key(p_i), return_inverse=True)[1]
-
-
-def _fine_odds(p_i: Floats) -> Ints:
-    """Round log odds to steps of 1e-4, numbered from the smallest."""
-    # In place: every step would hold a copy of all.
-    odds_i = logit(p_i)
-    np.clip(odds_i, -50.0, 50.0, out=odds_i)
-    odds_i *= 1e4
-    step_i = np.rint(odds_i, out=odds_i).astype(np.int64)
-    step_i -= step_i.min(initial=0)
-    return np.asarray(step_i)
 
 
 def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:

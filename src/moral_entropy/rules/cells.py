@@ -6,8 +6,8 @@ needs to be added up only by cell, and every grade of every rule is computed fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +17,14 @@ from scipy.special import entr
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.rules.rules import Rule
 from moral_entropy.ties import labels_of
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 SUMS = ("items", "yes", "p", "p²", "entropy", "doubt")
 """Sums over a cell's items, first axis of `sum_tcs`: their number; those that the reference says yes to (p >= ½, of
 more than two labels the likeliest); p, its square, its entropy in nats, and min(p, 1 - p)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(NamedTuple):
     """Cells, of one label of one question or of all of them. Axes: **c** cell, **r** rule.
 
     Parameters
@@ -59,9 +58,12 @@ class Cells:
         """Number of votes of each item of the cell."""
         return self.rest_c + self.chosen_c
 
+    def take(self, at_c: Ints) -> Cells:
+        """Keep some cells, by position."""
+        return Cells._make(column[..., at_c] for column in self)
 
-@dataclass(frozen=True, eq=False)
-class Membership:
+
+class Membership(NamedTuple):
     """Which cell each item of one fit belongs to. Axes: **i** item, **g** group, **t** label taken as positive.
 
     Parameters
@@ -85,96 +87,76 @@ class Membership:
         return np.bincount(self.cell_gt[:, t], weights=by_group_g, minlength=n_cells).astype(np.float64)
 
 
+Answers = tuple[Floats, Floats, NDArray[np.bool_]]
+"""What rules answer on groups of items: `score_rg`, `decision_rg`, `tied_rg`."""
+
+Groups = tuple[Ints, Ints, list[Answers]]
+"""Group of every item, first item of every group, and the answers for each label taken as positive."""
+
+
 def targets_of(ballot: Ballot) -> tuple[int, ...]:
     """Return the labels taken as positive: the positive one of two, every one of more."""
     return (ballot.positive,) if ballot.n_labels == 2 else tuple(range(ballot.n_labels))
 
 
 def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells, list[Membership]]:
-    """Sort the items of every fit into cells.
+    """Sort the items of every fit into cells, which the answers of the rules distinguish."""
+    return gather_cells(consensus.votes, consensus.fits, partial(_group_by_answers, rules=rules))
 
-    Parameters
-    ----------
-    consensus
-        The fits.
-    rules
-        The rules, whose answers distinguish cells.
-    """
-    votes = consensus.votes
+
+def gather_cells(
+    votes: Votes, fits: Iterable[QuestionFit], group: Callable[[QuestionFit, Ints], Groups]
+) -> tuple[Cells, list[Membership]]:
+    """Sort items into cells by the answers that `group` finds for each fit, given the domains of its items."""
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0
-    for fit in consensus.fits:
-        ballot, targets, domain_i = fit.ballot, targets_of(fit.ballot), votes.domain_i[fit.ballot.item_i]
-        scores = _item_scores(ballot, rules)
-        numbered = (_numbered_scores(score_i) for score_i in scores.values())
-        group_i, first_g = number_rows([domain_i - UNKNOWN, *ballot.counts_ik.T, *numbered])
-        scores = {key: score_i[first_g] for key, score_i in scores.items()}
-        question, domain_g = votes.questions.index(fit.question), domain_i[first_g]
-        counts_gk = ballot.counts_ik[first_g]
-        cell_gt = np.empty((len(first_g), len(targets)), dtype=np.int64)
-        for t, target in enumerate(targets):
-            cell_g, piece = _sort_groups(question, target, domain_g, counts_gk, scores, rules)
+    for fit in fits:
+        ballot, domain_i = fit.ballot, votes.domain_i[fit.ballot.item_i]
+        group_i, first_g, answers = group(fit, domain_i)
+        domain_g, counts_gk = domain_i[first_g], ballot.counts_ik[first_g]
+        votes_g, cell_gt = counts_gk.sum(axis=1), np.empty((len(first_g), len(answers)), dtype=np.int64)
+        for t, target in enumerate(targets_of(ballot)):
+            (score_rg, decision_rg, tied_rg), chosen_g = answers[t], counts_gk[:, target]
+            numbered = map(_numbered, (*score_rg, *decision_rg))
+            cell_g, first_c = number_rows([domain_g - UNKNOWN, votes_g, chosen_g, *numbered, *tied_rg])
+            where = [np.full(len(votes_g), code) for code in (votes.questions.index(fit.question), target)]
+            columns = (*where, domain_g, votes_g - chosen_g, chosen_g, score_rg, decision_rg, tied_rg)
+            pieces.append(Cells._make(columns).take(first_c))
             cell_gt[:, t] = cell_g + n_cells
-            n_cells += piece.n_cells
-            pieces.append(piece)
+            n_cells += len(first_c)
         members.append(Membership(fit, group_i, cell_gt))
-    return join_cells(pieces), members
+    return _join(pieces), members
 
 
-def _item_scores(ballot: Ballot, rules: Sequence[Rule]) -> dict[tuple[str, int], Floats]:
-    """Return the scores of published labels, and of user-defined rules, which may look at all items at once."""
-    published_i = ballot.published_i
-
-    def scores(rule: Rule, target: int) -> Floats:
-        if rule.sees == "published":
-            return np.where(published_i == UNKNOWN, np.nan, published_i == target)
-        return rule.scores(ballot.counts_ik, target)
-
-    by_item = [rule for rule in rules if not rule.pointwise]
-    return {(rule.name, target): scores(rule, target) for rule in by_item for target in targets_of(ballot)}
-
-
-def _sort_groups(
-    question: int,
-    target: int,
-    domain_g: Ints,
-    counts_gk: Ints,
-    scores: Mapping[tuple[str, int], Floats],
-    rules: Sequence[Rule],
-) -> tuple[Ints, Cells]:
-    """Sort groups of items into cells for one label; return the cell of each group, and the cells."""
-    score_rg = np.array(
-        [rule.scores(counts_gk, target) if rule.pointwise else scores[rule.name, target] for rule in rules]
-    )
-    tied_rg = np.array([rule.ties(counts_gk, target) for rule in rules])
-    votes_g, chosen_g = counts_gk.sum(axis=1), counts_gk[:, target]
-    answers = (*(_numbered_scores(score_g) for score_g in score_rg), *tied_rg)
-    cell_g, first_c = number_rows([domain_g - UNKNOWN, votes_g, chosen_g, *answers])
-    score_rc = score_rg[:, first_c]
-    decision_rc = np.array([rule.decisions(row) for rule, row in zip(rules, score_rc, strict=True)])
-    answers_rc = score_rc, decision_rc, tied_rg[:, first_c]
-    return cell_g, cells_of_label(question, target, domain_g[first_c], counts_gk[first_c], *answers_rc)
+def _group_by_answers(fit: QuestionFit, domain_i: Ints, rules: Sequence[Rule]) -> Groups:
+    """Group items of equal counts; published labels and rules that look at all items at once part them further."""
+    ballot, targets, published_i = fit.ballot, targets_of(fit.ballot), fit.ballot.published_i
+    scores = {
+        (rule.name, target): rule.scores(ballot.counts_ik, target)
+        if rule.sees != "published"
+        else np.where(published_i == UNKNOWN, np.nan, published_i == target)
+        for rule in rules
+        if not rule.pointwise
+        for target in targets
+    }
+    group_i, first_g = number_rows([domain_i - UNKNOWN, *ballot.counts_ik.T, *map(_numbered, scores.values())])
+    counts_gk, answers = ballot.counts_ik[first_g], []
+    for target in targets:
+        by_rule = [
+            rule.scores(counts_gk, target) if rule.pointwise else scores[rule.name, target][first_g] for rule in rules
+        ]
+        decisions = [rule.decisions(score_g) for rule, score_g in zip(rules, by_rule, strict=True)]
+        ties = [rule.ties(counts_gk, target) for rule in rules]
+        answers.append((np.array(by_rule), np.array(decisions), np.array(ties)))
+    return group_i, first_g, answers
 
 
-def cells_of_label(
-    question: int, target: int, domain_c: Ints, counts_ck: Ints, score_rc: Floats, decision_rc: Floats,
-    tied_rc: NDArray[np.bool_],
-) -> Cells:  # fmt: skip
-    """Make the cells of one label of one question."""
-    chosen_c = counts_ck[:, target]
-    question_c, label_c = (np.full(len(chosen_c), code) for code in (question, target))
-    votes = counts_ck.sum(axis=1) - chosen_c, chosen_c
-    return Cells(question_c, label_c, domain_c, *votes, score_rc, decision_rc, tied_rc)
+def _join(pieces: Sequence[Cells]) -> Cells:
+    return Cells._make(np.concatenate(column, axis=-1) for column in zip(*pieces, strict=True))
 
 
-def join_cells(pieces: Sequence[Cells]) -> Cells:
-    """Put cells one after the other."""
-    columns = ([getattr(piece, name) for piece in pieces] for name in Cells.__dataclass_fields__)
-    return Cells(*(np.concatenate(column, axis=-1) for column in columns))
-
-
-def _numbered_scores(score_i: Floats) -> Ints:
+def _numbered(score_i: Floats) -> Ints:
     return np.unique(score_i, return_inverse=True)[1]
 
 
@@ -220,17 +202,14 @@ class RuleSums(NamedTuple):
 
     def __add__(self, addend: RuleSums) -> RuleSums:  # type: ignore[override]
         """Add the sums over other items of the same questions."""
-        cells = join_cells([self.cells, addend.cells])
-        answers = (cells.score_rc, cells.decision_rc, cells.tied_rc)
-        where = (cells.question_c, cells.label_c, cells.domain_c, cells.rest_c, cells.chosen_c)
-        key_cx = np.nan_to_num(np.vstack([*where, *answers]).T.astype(np.float64), nan=-1.0)
+        cells = _join([self.cells, addend.cells])
+        key_cx = np.nan_to_num(np.vstack(cells).T.astype(np.float64), nan=-1.0)
         _, first, cell_c = np.unique(key_cx, axis=0, return_index=True, return_inverse=True)
         sum_tcs = np.zeros((len(SUMS), len(first), self.sum_tcs.shape[2]))
         for total_cs, both_cs in zip(sum_tcs, np.concatenate([self.sum_tcs, addend.sum_tcs], axis=1), strict=True):
             np.add.at(total_cs, cell_c.ravel(), both_cs)
         cost_c = np.bincount(cell_c.ravel(), weights=np.concatenate([self.cost_c, addend.cost_c]))
-        first_cells = Cells(**{name: getattr(cells, name)[..., first] for name in Cells.__dataclass_fields__})
-        return RuleSums(first_cells, sum_tcs, cost_c.astype(np.float64))
+        return RuleSums(cells.take(first), sum_tcs, cost_c.astype(np.float64))
 
 
 def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, float]) -> RuleSums:
