@@ -121,7 +121,6 @@ def audit_rules(
     *,
     reference: Any = ...,
     seed: int = ...,
-    threads: int | None = ...,
     advance: Any = ...,
     rules: Sequence[Any] | None = ...,
     cost_fp: float = ...,

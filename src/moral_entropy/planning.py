@@ -359,7 +359,7 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
     mix_zk = None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk
     states = (fit.p_iz, start_i, fit.cell_v, fit.vote_azv, fit.votes_a)
     repeats = bool(run.manifest["anonymous"])
-    annotator_i = choose_votes(*states, mix_zk=mix_zk, repeats=repeats, allowed_a=fit.allowed_a).annotator_i[at_i]
+    annotator_i = choose_votes(*states, mix_zk=mix_zk, repeats=repeats, allowed_a=fit.allowed_a)[1][at_i]
     label_i = pl.Series(fit.labels, dtype=pl.String).gather(fit.p_ik[at_i].argmax(axis=1))
     columns = ("question", "item", "domain", "p_text", pl.col("n_votes").cast(pl.Int64))
     rows = fit.items[at_i].select(*columns).with_columns(

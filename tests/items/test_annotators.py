@@ -9,7 +9,7 @@ from support import votes_of
 from moral_entropy.checks.votes import check_identifiability
 from moral_entropy.items import annotators as module
 from moral_entropy.items.annotators import describe_annotators
-from moral_entropy.items.disagreement import votes_against_others
+from moral_entropy.items.disagreement import tally_votes
 from moral_entropy.model.consensus import youden
 from moral_entropy.model.fit import fit
 
@@ -41,7 +41,7 @@ def test_planted_roles_are_found(positive):
     assert figures["below_chance"][4] > 0.99 > 0.01 > figures["below_chance"][0]
     np.testing.assert_allclose(figures["sensitivity"], sensitivity_a, atol=0.1)
     np.testing.assert_allclose(figures["specificity"], specificity_a, atol=0.1)
-    against_a, compared_a = votes_against_others(votes.ballots[0])
+    against_a, compared_a = tally_votes(votes.ballots[0])[1:3]
     assert (against_a / compared_a).argmax() == 4
 
 

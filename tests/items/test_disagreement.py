@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from support import vote_rows, votes_of
 
 from moral_entropy.items import disagreement as module
-from moral_entropy.items.disagreement import (
-    disagreement,
-    majority_label,
-    votes_against_others,
-    votes_like_gold,
-)
+from moral_entropy.items.disagreement import majority_label, tally_votes
 from moral_entropy.rules.grade import share_of
 from moral_entropy.votes.table import UNKNOWN
 
@@ -34,7 +29,7 @@ def plain_others(rows, n_annotators, count_i):
 
 
 def disagreement_with_others(ballot, **options):
-    return share_of(*votes_against_others(ballot, **options))
+    return share_of(*tally_votes(ballot, **options)[1:3])
 
 
 @settings(max_examples=80, deadline=None)
@@ -71,10 +66,9 @@ def test_chunks_change_nothing(monkeypatch):
     rng = np.random.default_rng(1)
     rows = [(i, a, int(rng.integers(3))) for i in range(40) for a in range(5) if rng.random() < 0.6]
     ballot = votes_of(rows, 3, n_items=40).ballots[0]
-    whole = disagreement(ballot), disagreement_with_others(ballot)
+    whole = tally_votes(ballot)
     monkeypatch.setattr(module, "ITEMS_AT_ONCE", 7)
-    for before, after in zip(whole, (disagreement(ballot), disagreement_with_others(ballot)), strict=True):
-        np.testing.assert_allclose(after, before, rtol=1e-13)
+    np.testing.assert_allclose(tally_votes(ballot), whole, rtol=1e-13)
 
 
 def test_votes_like_gold_by_loops(monkeypatch):
@@ -87,6 +81,6 @@ def test_votes_like_gold_by_loops(monkeypatch):
     for i, a, label in rows:
         known[a] += count_i[i] * (gold_i[i] != UNKNOWN)
         right[a] += count_i[i] * (gold_i[i] == label)
-    right_a, known_a = votes_like_gold(ballot)
+    right_a, known_a = tally_votes(ballot)[3:]
     assert right_a.tolist() == [right[a] for a in range(5)]
     assert known_a.tolist() == [known[a] for a in range(5)]

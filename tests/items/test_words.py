@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.items import words as module
-from moral_entropy.items.words import count_words, log_odds, marking_words, n_high, word_reasons
+from moral_entropy.items.words import count_words, log_odds, marking_words, n_high
 
 FILLER = ["the", "a", "of", "and", "river", "table", "green", "seven", "walk", "light", "house", "never", "under"]
 
@@ -24,15 +24,12 @@ def texts(n, planted=(), seed=0):
 
 
 def test_a_planted_word_is_found_first_and_alone():
-    high = set(range(60))
     all_texts = texts(1_000, planted={*range(0, 60, 2), 700, 800})
-    words = marking_words(count_words(pl.Series(all_texts)).select("word", "n"), pl.Series(all_texts[:60]), 1_000)
-    assert words[0].word == "hateful"
-    assert (words[0].high, words[0].rest, words[0].n_high, words[0].n_rest) == (30, 2, len(high), 940)
-    assert words[0].z > 5 > max([word.z for word in words[1:]], default=0.0)
-    assert word_reasons(words)[0].startswith(
-        "in 30 of the 60 items of highest entropy and 2 of the 940 others; log-odds +"
-    )
+    counted = count_words(pl.Series(all_texts)).select("word", "n")
+    words, z, reasons = marking_words(counted, pl.Series(all_texts[:60]), 1_000)
+    assert words[0] == "hateful"
+    assert z[0] > 5 > max(z[1:], default=0.0)
+    assert reasons[0].startswith("in 30 of the 60 items of highest entropy and 2 of the 940 others; log-odds +")
 
 
 def test_without_a_planted_word_hardly_any_is_listed():
@@ -40,7 +37,7 @@ def test_without_a_planted_word_hardly_any_is_listed():
     for seed in range(20):
         all_texts = texts(600, seed=seed)
         counted = count_words(pl.Series(all_texts)).select("word", "n")
-        listed += len(marking_words(counted, pl.Series(all_texts[:100]), 600))
+        listed += len(marking_words(counted, pl.Series(all_texts[:100]), 600)[0])
     # 13 words, one side of 1.96: about 1 in 40 by chance.
     assert listed <= 0.06 * 20 * len(FILLER)
 
@@ -75,7 +72,7 @@ def test_one_long_text_cannot_make_a_word_stand_out():
     all_texts = ["spam " * 20_000, *texts(399)]
     counted = count_words(pl.Series(all_texts))
     assert counted.filter(word="spam")["n"].item() == 1
-    assert marking_words(counted.select("word", "n"), pl.Series(all_texts[:100]), 400) == []
+    assert marking_words(counted.select("word", "n"), pl.Series(all_texts[:100]), 400)[0] == []
 
 
 def test_texts_that_try_things_are_only_words():
@@ -95,9 +92,5 @@ def test_items_that_tie_with_the_last_are_looked_at_too():
 
 def test_there_is_always_a_rest():
     assert [n_high(n) for n in (0, 3, 4, 399, 400, 10_000)] == [0, 0, 1, 99, 100, 100]
-    assert (
-        marking_words(
-            count_words(pl.Series([], dtype=pl.String)).select("word", "n"), pl.Series([], dtype=pl.String), 0
-        )
-        == []
-    )
+    nothing = pl.Series([], dtype=pl.String)
+    assert marking_words(count_words(nothing).select("word", "n"), nothing, 0)[0] == []

@@ -300,9 +300,9 @@ def test_no_figure_without_a_denominator():
     assert frame.filter(pl.col("value").is_null() & pl.col("low").is_not_null()).height == 0
 
 
-def test_threads_and_repeats_change_nothing_and_the_seed_moves_resampling_only(binary):
+def test_repeats_change_nothing_and_the_seed_moves_resampling_only(binary):
     votes, consensus, table = binary
-    again = audit_rules(votes, consensus, threads=1)
+    again = audit_rules(votes, consensus)
     assert table.frame.equals(again.frame)
     other = audit_rules(votes, consensus, seed=1)
     same = pl.col("reference") == "consensus"

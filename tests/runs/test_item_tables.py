@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.items.disagreement import disagreement
+from moral_entropy.items.disagreement import tally_votes
 from moral_entropy.items.table import find_outliers
 from moral_entropy.model.fit import fit
 from moral_entropy.model.priors import Priors
@@ -182,22 +182,22 @@ def test_items_without_a_vote_keep_the_prevalence_and_counts_stay():
 def test_disagreement_is_with_the_majority_and_a_tie_is_positive():
     # Item c is tied, so "ja", the positive label, is its majority; item d has "nein".
     votes = uneven()
-    w, x, y, z = disagreement(votes.ballots[0])
+    [ballot] = votes.ballots
+    w, x, y, z = tally_votes(ballot)[0] / ballot.votes_a
     assert w == 0.0 and z == 0.0 and y == 1.0
     assert x == pytest.approx(3 / 4)
 
 
 def test_disagreement_by_a_loop_over_votes():
     ballot = simulated(4).ballots[0]
-    votes_of, against = Counter(), Counter()
+    against = Counter()
     for i in range(ballot.n_items):
         codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]].tolist()
         tally = Counter(code % 4 for code in codes)
         majority = min(label for label in tally if tally[label] == max(tally.values()))
         for code in codes:
-            votes_of[code // 4] += 1
             against[code // 4] += code % 4 != majority
-    assert disagreement(ballot).tolist() == [against[a] / votes_of[a] for a in range(6)]
+    assert tally_votes(ballot)[0].tolist() == [against[a] for a in range(6)]
 
 
 def test_means_by_domain_are_those_of_the_items(consensus):

@@ -5,7 +5,7 @@ Takes a `Ballot`, or votes as the run folder keeps them. Uses votes and gold lab
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -37,45 +37,13 @@ def majority_label(counts_ik: Ints, positive: int) -> NDArray[np.int64]:
     return np.where(is_positive_i, positive, 1 - positive)
 
 
-def disagreement(ballot: Ballot) -> Floats:
-    """Compute the share of each annotator's votes that differ from the majority label of their item.
-
-    The annotator's own vote counts in the majority, as in the paper (see `majority_label`).
-
-    Examples
-    --------
-    >>> from moral_entropy.votes.table import ballot_from_codes
-    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 0, 1], annotator_v=[0, 1, 2, 2],
-    ...                            label_v=[1, 1, 0, 1])
-    >>> disagreement(ballot).tolist()
-    [0.0, 0.0, 0.5]
-    """
-    return votes_against_majority(ballot) / np.maximum(ballot.votes_a, 1)
-
-
-def votes_against_majority(ballot: Ballot) -> Floats:
-    """Count each annotator's votes that differ from the majority label of their item, the own vote counted in it."""
-    differing_a = np.zeros(ballot.n_annotators)
-    for _, item_v, code_v, counts_ik, weight_v in _chunks(ballot):
-        majority_i = majority_label(counts_ik, ballot.positive)
-        differs_v = code_v % ballot.n_labels != majority_i[item_v]
-        differing_a += _by_annotator(ballot, code_v, weight_v * differs_v)
-    return differing_a
-
-
 def tally_votes(ballot: Ballot, *, anonymous: bool = False) -> Floats:
-    """Count each annotator's votes, `tally_xa`: against the majority; against that of the others, and those compared;
-    like gold, and those on items with gold. Tallies of parts of the votes add up.
-    """  # noqa: D205
-    against_others = votes_against_others(ballot, anonymous=anonymous)
-    return np.stack([votes_against_majority(ballot), *against_others, *votes_like_gold(ballot)])
+    """Count every annotator's votes in five ways, `tally_xa`; tallies of parts of the votes add up.
 
-
-def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:
-    """Count each annotator's votes against the majority of the others, and those on items others voted on.
-
-    The annotator's own votes are left out; where the others tie, a vote for one of the tied labels differs from the
-    rest of them: of two tied labels it counts half.
+    - Votes against the majority label of their item, the own vote counted in it, as in the paper: see `majority_label`.
+    - Votes against the majority of the others, and votes on items on which others voted. All own votes on the item are
+      left out; where the others tie, a vote for one of the tied labels differs from the rest: of two it counts half.
+    - Votes that are what gold says, and votes on items with a gold label.
 
     Parameters
     ----------
@@ -89,39 +57,27 @@ def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Fl
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 0, 1], annotator_v=[0, 1, 2, 2],
     ...                            label_v=[1, 1, 0, 1])
-    >>> votes_against_others(ballot)
-    (array([0.5, 0.5, 1. ]), array([1., 1., 1.]))
+    >>> tally_votes(ballot)[:3].tolist()
+    [[0.0, 0.0, 1.0], [0.5, 0.5, 1.0], [1.0, 1.0, 1.0]]
     """
-    differing_a, compared_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
-    for _, item_v, code_v, counts_ik, weight_v in _chunks(ballot):
+    n_labels, tally_xa = ballot.n_labels, np.zeros((5, ballot.n_annotators))
+    for start in range(0, ballot.n_items, ITEMS_AT_ONCE):
+        chunk = slice(start, min(start + ITEMS_AT_ONCE, ballot.n_items))
+        item_v = np.repeat(np.arange(chunk.stop - start), ballot.votes_i[chunk])
+        code_v = ballot.code_v[ballot.start_i[start] : ballot.start_i[chunk.stop]]
+        annotator_v, label_v = np.divmod(code_v, n_labels)
+        flat = np.bincount(item_v * n_labels + label_v, minlength=(chunk.stop - start) * n_labels)
+        counts_ik, gold_v = flat.reshape(-1, n_labels), ballot.gold_i[chunk][item_v]
+        against_v = label_v != majority_label(counts_ik, ballot.positive)[item_v]
         others_vk = _without_own(counts_ik[item_v], item_v, code_v, anonymous)
         top_vk = others_vk == others_vk.max(axis=1, keepdims=True)
-        with_top_v = top_vk[np.arange(len(code_v)), code_v % ballot.n_labels] / top_vk.sum(axis=1)
-        compared_v = weight_v * (others_vk.sum(axis=1) > 0)
-        differing_a += _by_annotator(ballot, code_v, compared_v * (1.0 - with_top_v))
-        compared_a += _by_annotator(ballot, code_v, compared_v)
-    return differing_a, compared_a
-
-
-def votes_like_gold(ballot: Ballot) -> tuple[Floats, Floats]:
-    """Count each annotator's votes that are what gold says, and those on items with a gold label.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from moral_entropy.votes.table import ballot_from_codes
-    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 1], annotator_v=[0, 1, 1], label_v=[1, 0, 1])
-    >>> right_a, known_a = votes_like_gold(replace(ballot, gold_i=np.array([1, UNKNOWN])))
-    >>> right_a.tolist(), known_a.tolist()
-    ([1.0, 0.0], [1.0, 1.0])
-    """
-    right_a, known_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
-    for chunk, item_v, code_v, _, weight_v in _chunks(ballot):
-        gold_v = ballot.gold_i[chunk][item_v]
-        known_v = weight_v * (gold_v != UNKNOWN)
-        right_a += _by_annotator(ballot, code_v, known_v * (code_v % ballot.n_labels == gold_v))
-        known_a += _by_annotator(ballot, code_v, known_v)
-    return right_a, known_a
+        with_top_v = top_vk[np.arange(len(code_v)), label_v] / top_vk.sum(axis=1)
+        compared_v, known_v = others_vk.sum(axis=1) > 0, gold_v != UNKNOWN
+        values = (against_v, compared_v * (1.0 - with_top_v), compared_v, known_v & (label_v == gold_v), known_v)
+        weight_v = ballot.count_i[chunk][item_v]
+        for tally_a, value_v in zip(tally_xa, values, strict=True):
+            tally_a += np.bincount(annotator_v, weights=weight_v * value_v, minlength=ballot.n_annotators)
+    return tally_xa
 
 
 def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -> Ints:
@@ -138,23 +94,6 @@ def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -
     own_pk = np.bincount(pair_v * n_labels + label_v, minlength=n_pairs * n_labels).reshape(n_pairs, n_labels)
     counts_vk -= own_pk[pair_v]
     return counts_vk
-
-
-def _by_annotator(ballot: Ballot, code_v: Ints, weight_v: Floats) -> Floats:
-    total_a = np.bincount(code_v // ballot.n_labels, weights=weight_v, minlength=ballot.n_annotators)
-    return total_a.astype(np.float64)
-
-
-def _chunks(ballot: Ballot) -> Iterator[tuple[slice, Ints, Ints, Ints, Floats]]:
-    """Yield the votes in batches of items: which, item, code, counts by item and label, and the weight of each vote."""
-    n_labels = ballot.n_labels
-    for start in range(0, ballot.n_items, ITEMS_AT_ONCE):
-        stop = min(start + ITEMS_AT_ONCE, ballot.n_items)
-        item_v = np.repeat(np.arange(stop - start), ballot.votes_i[start:stop])
-        code_v = ballot.code_v[ballot.start_i[start] : ballot.start_i[stop]]
-        flat = np.bincount(item_v * n_labels + code_v % n_labels, minlength=(stop - start) * n_labels)
-        weight_v = np.repeat(ballot.count_i[start:stop], ballot.votes_i[start:stop])
-        yield slice(start, stop), item_v, code_v, flat.reshape(-1, n_labels), weight_v
 
 
 def switching_table(

@@ -8,7 +8,6 @@ vote can remove is no part of it. Takes arrays, so that it works both on a fit a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,25 +24,6 @@ NOBODY = -1
 """Index where no annotator is left to ask."""
 
 CELLS_AT_ONCE = 200_000
-
-
-@dataclass(frozen=True, eq=False)
-class NextVotes:
-    """The most informative further vote on each item. Axis: **i** item.
-
-    Parameters
-    ----------
-    gain_i
-        Expected reduction of the label entropy by that vote, in nats; where nobody is left to ask, `average_i`.
-    annotator_i
-        Whose vote it is, by row of the confusion matrices; `NOBODY` where all have voted.
-    average_i
-        The same for a vote of an average annotator: confusion matrices averaged, weighted by votes given.
-    """
-
-    gain_i: Floats
-    annotator_i: NDArray[np.int64]
-    average_i: Floats
 
 
 def information_gain(p_iz: Floats, vote_azv: Floats, mix_zk: Floats | None = None) -> Floats:
@@ -111,7 +91,7 @@ def choose_votes(
     mix_zk: Floats | None = None,
     repeats: bool = False,
     allowed_a: NDArray[np.bool_] | None = None,
-) -> NextVotes:
+) -> tuple[Floats, Ints]:
     """Choose for every item the annotator whose vote is most informative, among those who have not voted on it.
 
     Parameters
@@ -129,11 +109,18 @@ def choose_votes(
     allowed_a
         Who can be asked; all by default.
 
+    Returns
+    -------
+    tuple
+        `gain_i`, the expected reduction of the label entropy by that vote, in nats, and `annotator_i`, whose it is, by
+        row of `vote_azv`. Where all have voted it is `NOBODY`, and the gain that of an average annotator: confusion
+        matrices averaged, weighted by votes given.
+
     Examples
     --------
     >>> p_ik, confusion_akv = np.array([[0.5, 0.5]]), np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]])
-    >>> chosen = choose_votes(p_ik, np.array([0, 1]), np.array([0]), confusion_akv, np.array([5, 5]))
-    >>> chosen.annotator_i.tolist(), chosen.gain_i.round(3).tolist()
+    >>> gain_i, annotator_i = choose_votes(p_ik, np.array([0, 1]), np.array([0]), confusion_akv, np.array([5, 5]))
+    >>> annotator_i.tolist(), gain_i.round(3).tolist()
     ([1], [0.02])
     """
     n_items, (n_annotators, _, n_labels) = len(start_i) - 1, vote_azv.shape
@@ -159,7 +146,7 @@ def choose_votes(
             chosen_i[chunk] = np.where(gain_i[chunk] >= 0, asked_m[best_i], NOBODY)
 
     over_blocks(choose, -(-n_items // step), grain=8)
-    return NextVotes(np.where(chosen_i == NOBODY, average_i, gain_i), chosen_i, average_i)
+    return np.where(chosen_i == NOBODY, average_i, gain_i), chosen_i
 
 
 def most_informative(confusion_akv: Floats, allowed_a: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:

@@ -7,8 +7,7 @@ and says in words and with figures why each is ranked where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -37,8 +36,7 @@ CONFLICT_RULES = ("any", "majority", "two-vote")
 """Rules whose conflicts with the consensus are ranked, of two labels; of more it is the plurality."""
 
 
-@dataclass(frozen=True, eq=False)
-class ItemScores:
+class ItemScores(NamedTuple):
     """Every item of one question, all parts of it one below the other. Axes: **i** item, **k** label.
 
     Parameters
@@ -94,44 +92,29 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     """
     ballots = [fit.ballot for fit in fits]
     positive = ballots[0].positive if ballots[0].n_labels == 2 else None
-    item_i = _joined([ballot.item_i for ballot in ballots])
-    counts_ik = _joined([ballot.counts_ik for ballot in ballots])
-    p_ik = _joined([fit.p_ik for fit in fits])
-    label_i = _joined([fit.label_i for fit in fits])
-    published_i = _joined([ballot.published_i for ballot in ballots])
+    item_i, counts_ik, count_i, published_i = (
+        _joined([getattr(ballot, name) for ballot in ballots])
+        for name in ("item_i", "counts_ik", "count_i", "published_i")
+    )
+    p_ik, label_i, low_i, high_i = (
+        _joined([getattr(fit, name) for fit in fits]) for name in ("p_ik", "label_i", "low_i", "high_i")
+    )
     answers = _answers(counts_ik, published_i, positive)
     gain_i, annotator_i = map(_joined, zip(*(_gain(votes, fit) for fit in fits), strict=True))
     # Without a vote the entropy is that of the prior, and says nothing about the item.
     doubts = {"entropy": parts.total_i, "doubt_votes": parts.votes_i, "doubt_annotators": parts.annotators_i}
     if parts.model == "mixed":
         doubts["ambiguity"] = parts.ambiguity_i
-    silent_i = ~counts_ik.any(axis=1)
-    if silent_i.any():
+    if (silent_i := ~counts_ik.any(axis=1)).any():
         doubts = {name: np.where(silent_i, np.nan, doubt_i) for name, doubt_i in doubts.items()}
     score_ri = doubts | {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
     # Votes do not help where the item is ambiguous.
-    ambiguous_i = is_ambiguous(p_ik.max(axis=1), parts.total_i, parts.lasting_i)
-    gain_i[ambiguous_i] = np.nan
+    gain_i[is_ambiguous(p_ik.max(axis=1), parts.total_i, parts.lasting_i)] = np.nan
     score_ri[ONE_MORE_VOTE] = gain_i
-    low_i, high_i = (_joined([getattr(fit, bound) for fit in fits]) for bound in ("low_i", "high_i"))
     p_i = p_ik[:, positive] if positive is not None else p_ik[np.arange(len(item_i)), label_i]
-    return ItemScores(
-        question=fits[0].question,
-        labels=ballots[0].labels,
-        positive=positive,
-        item_i=item_i,
-        domain_i=votes.domain_i[item_i],
-        counts_ik=counts_ik,
-        count_i=_joined([ballot.count_i for ballot in ballots]),
-        p_i=p_i,
-        low_i=low_i,
-        high_i=high_i,
-        label_i=label_i,
-        entropy_i=parts.total_i,
-        answer_ri=answers,
-        score_ri=score_ri,
-        annotator_i=annotator_i,
-    )
+    names, items = (fits[0].question, ballots[0].labels, positive), (item_i, votes.domain_i[item_i])
+    figures = (p_i, low_i, high_i, label_i, parts.total_i)
+    return ItemScores(*names, *items, counts_ik, count_i, *figures, answers, score_ri, annotator_i)
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
@@ -201,10 +184,10 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
         chances = _states_of(fit, rows)
         vote_azv, mix_zk = fit.states.votes_azv(fit.confusion_akv), fit.states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": allowed_a}
-    selected = choose_votes(chances, start_n, code_v, vote_azv, ballot.votes_a, **options)
+    gain_n, annotator_n = choose_votes(chances, start_n, code_v, vote_azv, ballot.votes_a, **options)
     gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int32)
-    gain_r[row_n] = selected.gain_i
-    named_r[row_n] = np.append(ballot.annotator_a, NOBODY)[selected.annotator_i]
+    gain_r[row_n] = gain_n
+    named_r[row_n] = np.append(ballot.annotator_a, NOBODY)[annotator_n]
     return patterns.spread(gain_r), patterns.spread(named_r)
 
 

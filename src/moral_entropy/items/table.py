@@ -23,7 +23,7 @@ from moral_entropy.items.rank import (
     ranking_frame,
     score_items,
 )
-from moral_entropy.items.words import word_reasons, words_by_domain
+from moral_entropy.items.words import words_by_domain
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked
 from moral_entropy.names import ALL
@@ -58,10 +58,10 @@ class ItemSums(NamedTuple):
         return ItemSums(
             [_best(pl.concat(joined)) for joined in zip(self.rankings, addend.rankings, strict=True)],
             [
-                _counted(np.concatenate([first_part[0], two[0]]), np.concatenate([first_part[1], two[1]]))
-                for first_part, two in zip(self.cells, addend.cells, strict=True)
+                _counted(np.concatenate([key_cx, key_dx]), np.concatenate([weight_c, weight_d]))
+                for (key_cx, weight_c), (key_dx, weight_d) in zip(self.cells, addend.cells, strict=True)
             ],
-            [first_part + two for first_part, two in zip(self.tallies, addend.tallies, strict=True)],
+            [tally + further for tally, further in zip(self.tallies, addend.tallies, strict=True)],
         )
 
 
@@ -158,8 +158,7 @@ def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[pl.DataFrame]:
 def _word_rankings(votes: Votes, scores: ItemScores, word_counts: dict[bytes, pl.DataFrame]) -> Iterator[pl.DataFrame]:
     entropy_i = scores.score_ri["entropy"]
     for domain, words in words_by_domain(votes, scores.item_i, scores.domain_i, entropy_i, word_counts):
-        names, z = [word.word for word in words], [word.z for word in words]
-        yield ranking_frame(("word", scores.question, domain), WORDS_RANKING, names, z, word_reasons(words))
+        yield ranking_frame(("word", scores.question, domain), WORDS_RANKING, *words)
 
 
 def _agreement_frames(consensus: Consensus, question: str, key_cx: Ints, weight_c: Floats) -> Iterator[pl.DataFrame]:

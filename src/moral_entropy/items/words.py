@@ -7,8 +7,7 @@ Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words", Political An
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,34 +43,10 @@ TEXTS_AT_ONCE = 65_536
 ENTITY = r"&(#\d{1,7}|[A-Za-z]{2,8});"
 """HTML entities such as &gt; and &quot; in posts, which are no words."""
 
+Marked = tuple[list[str], list[float], list[str]]
+"""Words, their z-scores, and why each is listed."""
+
 PATTERN = r"[#@]?\p{L}[\p{L}\p{M}\p{N}_'’-]*"
-
-
-@dataclass(frozen=True)
-class Word:
-    """A word that marks items of high entropy.
-
-    Parameters
-    ----------
-    word
-        The word, in lower case.
-    z
-        Its z-score.
-    log_odds
-        The log-odds ratio, shrunk by the prior.
-    high, rest
-        Items it is in: of the highest entropy, and others.
-    n_high, n_rest
-        Number of items of either kind.
-    """
-
-    word: str
-    z: float
-    log_odds: float
-    high: int
-    rest: int
-    n_high: int
-    n_rest: int
 
 
 def count_words(texts: pl.Series, group_i: Ints | None = None) -> pl.DataFrame:
@@ -105,7 +80,7 @@ def count_words(texts: pl.Series, group_i: Ints | None = None) -> pl.DataFrame:
     return pl.concat([empty, *pieces]).group_by("group", "word").agg(pl.col("n").sum()).sort("group", "word")
 
 
-def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) -> list[Word]:
+def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) -> Marked:
     """Find the words that mark some items against the rest, highest z-score first.
 
     Parameters
@@ -123,12 +98,12 @@ def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) 
     log_odds_w, z_w = log_odds(high_w, all_w - high_w, min(PRIOR_WORDS, float(high_w.sum())))
     listed_w = np.flatnonzero((z_w >= SIGNIFICANT) & (high_w >= FEWEST))
     order_w = listed_w[np.argsort(-tie_key(z_w[listed_w]), kind="stable")][:WORDS]
-    words_found = (joined["word"].gather(order_w), z_w[order_w], log_odds_w[order_w], high_w[order_w], all_w[order_w])
-    n_high = len(high_texts)
-    return [
-        Word(word, float(z), float(odds), int(n), int(total - n), n_high, n_items - n_high)
-        for word, z, odds, n, total in zip(*words_found, strict=True)
+    reasons = [
+        f"in {high_w[w]:,} of the {len(high_texts):,} items of highest entropy and {all_w[w] - high_w[w]:,} of the "
+        f"{n_items - len(high_texts):,} others; log-odds {log_odds_w[w]:+z.2f}, z = {z_w[w]:.1f}"
+        for w in order_w
     ]
+    return joined["word"].gather(order_w).to_list(), z_w[order_w].tolist(), reasons
 
 
 def log_odds(high_w: Ints, rest_w: Ints, prior_words: float = PRIOR_WORDS) -> tuple[Floats, Floats]:
@@ -173,18 +148,9 @@ def _highest(entropy_i: Floats) -> Ints:
     return tied_n if len(tied_n) <= len(entropy_i) // 4 else top_n
 
 
-def word_reasons(words: Iterable[Word]) -> list[str]:
-    """Describe why each word is listed."""
-    return [
-        f"in {word.high:,} of the {word.n_high:,} items of highest entropy and {word.rest:,} of the {word.n_rest:,} "
-        f"others; log-odds {word.log_odds:+z.2f}, z = {word.z:.1f}"
-        for word in words
-    ]
-
-
 def words_by_domain(
     votes: Votes, item_i: Ints, domain_i: Ints, entropy_i: Floats, word_counts: dict[bytes, pl.DataFrame]
-) -> Iterator[tuple[str, list[Word]]]:
+) -> Iterator[tuple[str, Marked]]:
     """Yield the words that mark the items of highest entropy of one question: over all domains, then by domain.
 
     Parameters

@@ -6,16 +6,16 @@ times its price. With the sums of gold labels it is the rule that comes closest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from moral_entropy.names import ALL, MEAN, MULTICLASS
+from moral_entropy.rules.grade import RATES
 from moral_entropy.rules.rules import PLURALITY, RULES, rule_in_words
 from moral_entropy.ties import TIE, tie_key
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import Floats
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,9 +29,6 @@ ACCURACY = "accuracy"
 
 AGAINST = {"consensus": "against the consensus", "gold": "against gold", "p": "expected by p"}
 """What a rule was held against, in words."""
-
-LEADING = ("fpr", "fnr", "fdr", "for", "disagreement", "balanced_error")
-"""Rates of which the expected version leads where p is pooled with the vote share."""
 
 OFF_BY = "On public sets with gold, expected rates were off by 5 points on average, majority's fnr by 12."
 
@@ -56,13 +53,12 @@ def with_leading_rates(frame: pl.DataFrame, *, expected: bool) -> pl.DataFrame:
 
     if not expected:
         return frame
-    names = {name: f"thresholded_{name}" for name in LEADING} | {f"expected_{name}": name for name in LEADING}
+    names = {name: f"thresholded_{name}" for name in RATES} | {f"expected_{name}": name for name in RATES}
     against_p = pl.col("reference") == "consensus"
     return frame.with_columns(metric=pl.when(against_p).then(pl.col("metric").replace(names)).otherwise("metric"))
 
 
-@dataclass(frozen=True, eq=False)
-class Advice:
+class Advice(NamedTuple):
     """The best rule of each question against the consensus, and the best simple rule for all.
 
     Parameters
@@ -105,24 +101,19 @@ def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> 
     yes_rc = np.array([RULES[name].scores(pair_cp, 1) == 1.0 for name in ADVISED])
     cost_rc = np.where(yes_rc, costs[0] * (items_c - p_c), costs[1] * p_c)
     rows = []
-    for question, label, cell_c in _groups(graded, np.flatnonzero((cells.votes_c > 0) & (items_c > 0))):
+    voted_c = np.flatnonzero((cells.votes_c > 0) & (items_c > 0))
+    key_cx = np.column_stack([cells.question_c, cells.label_c])[voted_c]
+    groups = [
+        (graded.questions[q], graded.labels[q][k], voted_c[(key_cx == (q, k)).all(axis=1)])
+        for q, k in np.unique(key_cx, axis=0).tolist()
+    ]
+    for question, label, cell_c in [*groups, (ALL, ALL, voted_c)] if groups else []:
         n, cost_r = items_c[cell_c].sum(), cost_rc[:, cell_c].sum(axis=1)
         best = int(np.argmax(cost_r <= cost_r.min() + TIE * n * max(costs)))
         of_rule, of_p, of_majority = cost_r[best] / n, cost_of_p_c[cell_c].sum() / n, cost_r[0] / n
         # No rule is cheaper than p itself; rounding can leave about -1e-17.
         rows.append((question, label, ADVISED[best], of_rule, of_p, max(of_rule - of_p, 0.0), of_majority, round(n)))
     return pl.DataFrame(rows, schema=SCHEMAS["audit_advice"], orient="row")
-
-
-def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:
-    question_c, label_c = graded.cells.question_c[voted_c], graded.cells.label_c[voted_c]
-    for q, question in enumerate(graded.questions):
-        for k, label in enumerate(graded.labels[q]):
-            cell_c = voted_c[(question_c == q) & (label_c == k)]
-            if len(cell_c):
-                yield question, label, cell_c
-    if len(voted_c):
-        yield ALL, ALL, voted_c
 
 
 def best_rule(
@@ -238,16 +229,32 @@ def accuracy_rows(frame: pl.DataFrame) -> list[Row]:
     >>> one["metric"], one["value"], one["low"]
     ('accuracy', 0.75, 0.7)
     """
-    return [_right(row) for row in wrong_rows(frame)]
+    import polars as pl
+
+    right = {name: 1.0 - pl.col(column) for name, column in (("value", "value"), ("low", "high"), ("high", "low"))}
+    return _wrong(frame).with_columns(metric=pl.lit(ACCURACY), **right).to_dicts()
 
 
 def wrong_rows(frame: pl.DataFrame) -> list[Row]:
     """Return the share of items that every rule labels otherwise than the reference: what accuracy leaves."""
-    rows = frame.filter(metric="disagreement").to_dicts()
-    multi = questions_with_many_labels(frame)
-    single = [row for row in rows if _is_one_question(row, multi)]
-    pooled = [row for row in rows if row["question"] == ALL and row["label"] == ALL] if not multi else _pool(single)
-    return [{**row, "label": ALL} for row in (*single, *pooled)]
+    return _wrong(frame).to_dicts()
+
+
+def _wrong(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the disagreement about the labels of each question, not about one of many against the rest, and pooled."""
+    import polars as pl
+
+    rows, multi = frame.filter(metric="disagreement"), questions_with_many_labels(frame)
+    of_label = (pl.col("label") == MULTICLASS) == pl.col("question").is_in(list(multi))
+    single = rows.filter(~pl.col("question").is_in([ALL, MEAN]), of_label)
+    pooled = rows.filter(question=ALL, label=ALL)
+    if multi:
+        # Of one question it is that question's, with its interval.
+        mean = (pl.col("value") * pl.col("n")).sum() / pl.col("n").sum()
+        ends = {end: pl.when(pl.len() == 1).then(pl.col(end).first()) for end in ("low", "high")}
+        groups = single.drop_nulls("value").group_by("domain", "rule", "reference", "metric", maintain_order=True)
+        pooled = groups.agg(value=mean, **ends, n=pl.col("n").sum(), question=pl.lit(ALL), label=pl.lit(ALL))
+    return pl.concat([single, pooled.select(single.columns)]).with_columns(label=pl.lit(ALL))
 
 
 def questions_with_many_labels(frame: pl.DataFrame) -> set[str]:
@@ -256,28 +263,3 @@ def questions_with_many_labels(frame: pl.DataFrame) -> set[str]:
 
     pooled = frame.filter((pl.col("label") == ALL) & ~pl.col("question").is_in([ALL, MEAN]))
     return set(pooled["question"].unique())
-
-
-def _is_one_question(row: Row, multi: set[str]) -> bool:
-    """Return whether a row is about the labels of one question, and not about one label of many against the rest."""
-    return row["question"] not in (ALL, MEAN) and (row["label"] == MULTICLASS) == (row["question"] in multi)
-
-
-def _right(row: Row) -> Row:
-    low, high = (None if row[bound] is None else 1.0 - row[bound] for bound in ("high", "low"))
-    value = None if row["value"] is None else 1.0 - row["value"]
-    return {**row, "metric": ACCURACY, "value": value, "low": low, "high": high}
-
-
-def _pool(single: Iterable[Row]) -> Iterator[Row]:
-    """Pool the questions' disagreement by items; of one question it is that question's, with its interval."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in single:
-        if row["value"] is not None:
-            groups.setdefault((row["domain"], row["rule"], row["reference"]), []).append(row)
-    for rows in groups.values():
-        n = sum(row["n"] for row in rows)
-        value = sum(row["value"] * row["n"] for row in rows) / n
-        yield {**rows[0], "question": ALL, "value": value, "n": n} | (
-            {} if len(rows) == 1 else {"low": None, "high": None}
-        )

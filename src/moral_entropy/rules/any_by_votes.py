@@ -76,16 +76,11 @@ def any_rule_by_votes(consensus: Consensus, graded: Grading) -> pl.DataFrame:
 
 
 def _observed(graded: Grading, at_c: Ints) -> Floats:
-    """Compute expected_fpr and fpr of some cells, each with its interval: `figure_fe`."""
-    items_cs, yes_cs, p_cs = graded.sum_tcs[:3, at_c]
-    flagged_c = graded.cells.chosen_c[at_c] > 0
-    value_fs = np.array(
-        [
-            share_of((items_cs - no_cs)[flagged_c].sum(axis=0), (items_cs - no_cs).sum(axis=0))
-            for no_cs in (p_cs, yes_cs)
-        ]
-    )
-    return np.column_stack([value_fs[:, 0], *graded.interval(("expected_fpr", "fpr"), value_fs)])
+    """Compute expected_fpr and fpr of some cells, without intervals: `figure_fe`."""
+    items_c, yes_c, p_c = graded.sum_tcs[:3, at_c, 0]
+    no_fc, flagged_c = items_c - np.stack([p_c, yes_c]), graded.cells.chosen_c[at_c] > 0
+    value_f = share_of(no_fc[:, flagged_c].sum(axis=1), no_fc.sum(axis=1))
+    return np.column_stack([value_f, np.full((2, 2), np.nan)])
 
 
 def _predicted(fits: list[QuestionFit], target: int, counts: list[int], mass: float) -> dict[int, Floats]:

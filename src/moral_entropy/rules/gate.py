@@ -12,7 +12,7 @@ see `moral_entropy.verdict.figures`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
@@ -190,7 +190,7 @@ def _name(row: dict[str, Any], questions: set[str]) -> str:
 
 def _unknown(frame: pl.DataFrame, figures: Mapping[str, Any], name: str) -> str:
     """Say which part of a figure's name is not in the audit, list the possible values, and suggest near names."""
-    near = near_names(name, figures)
+    near = " or ".join(get_close_matches(name, list(figures), n=NEAR_NAMES, cutoff=0.6))
     plain = [figure for figure in figures if "/" not in figure and ":" not in figure and "." not in figure]
     if "." not in name and plain:
         problem = f"there is no figure {name!r}. Figures: {', '.join(plain)}, and rule.metric such as any.fdr."
@@ -202,17 +202,6 @@ def _unknown(frame: pl.DataFrame, figures: Mapping[str, Any], name: str) -> str:
     else:
         problem = _what_is_unknown(frame, name)
     return f"{problem}{f' Did you mean {near}?' if near else ''}"
-
-
-def near_names(name: str, facts: Iterable[str]) -> str:
-    """List the known names that are nearest to a name; empty where none is near.
-
-    Examples
-    --------
-    >>> near_names("majority.accurate", ["majority.accuracy", "majority.fnr", "alpha"])
-    'majority.accuracy or majority.fnr'
-    """
-    return " or ".join(get_close_matches(name, list(facts), n=NEAR_NAMES, cutoff=0.6))
 
 
 def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:

@@ -27,44 +27,7 @@ from moral_entropy.votes.table import Floats, Ints
 BINS = 15
 
 RATES = ("fpr", "fnr", "fdr", "for", "disagreement", "balanced_error")
-
-MEANINGS: dict[str, str] = {
-    "fpr": "of the items the reference says no to, the share the rule says yes to",
-    "fnr": "of the items the reference says yes to, the share the rule says no to",
-    "fdr": "of the items the rule says yes to, the share the reference says no to",
-    "for": "of the items the rule says no to, the share the reference says yes to",
-    "disagreement": "share of items on which rule and reference differ",
-    "balanced_error": "mean of fpr and fnr",
-    **{f"expected_{name}": f"{name} with items weighted by p and 1 - p" for name in RATES},
-    "brier": "mean squared distance of the rule's score from p",
-    "brier_reliability": "part of brier: how far scores are from the mean p behind them",
-    "brier_resolution": "part of brier, taken off: how far those means are from each other",
-    "brier_uncertainty": "part of brier: how much p varies",
-    "expected_brier": "mean squared distance of the score from labels drawn from p",
-    "kl": "mean Kullback-Leibler divergence of the score from p, in nats",
-    "kl_reliability": "part of kl: as for brier",
-    "kl_resolution": "part of kl, taken off: as for brier",
-    "kl_uncertainty": "part of kl: entropy of the mean p less the mean entropy of p",
-    "kl_smoothed": "kl of the smoothed score: the answer as that many votes, plus pseudo-votes either way",
-    "cross_entropy": "mean cross-entropy of the score with p, in nats: kl plus the entropy of p",
-    "cross_entropy_reliability": "part of cross_entropy: as for kl",
-    "cross_entropy_resolution": "part of cross_entropy, taken off: as for kl",
-    "cross_entropy_uncertainty": "part of cross_entropy: entropy of the mean p",
-    "cross_entropy_smoothed": "cross_entropy of the smoothed score",
-    "zero_one": "mean regret of the rule's yes or no: |2p - 1| where it is on the other side of ½ than p",
-    "zero_one_reliability": "part of zero_one: as for brier",
-    "zero_one_resolution": "part of zero_one, taken off: as for brier",
-    "zero_one_uncertainty": "part of zero_one: min(p, 1 - p) of the mean p less its mean",
-    "ece": f"expected calibration error of the score, {BINS} bins of equal width",
-    "ece_mass": f"expected calibration error of the score, {BINS} bins of equally many items",
-    "abstained": "share of items the rule gives no answer to; they are in none of its other figures",
-    "tied": "share of items on which the rule sits on a tie",
-    "log_loss": "against gold: the same as cross_entropy, by the name it goes by",
-}
-"""Every metric, with its meaning in one line."""
-
-METRICS = tuple(MEANINGS)
-
+"""Rates of the yes or no of a rule; each has an expected version."""
 
 Figures = dict[str, tuple[Floats, Floats]]
 """By metric: values and denominators, column by column."""

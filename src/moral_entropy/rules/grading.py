@@ -20,7 +20,7 @@ import numpy as np
 
 from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.rules.cells import Cells
-from moral_entropy.rules.grade import METRICS, Figures, grade, grade_label, share_of, smooth
+from moral_entropy.rules.grade import Figures, grade, grade_label, share_of, smooth
 from moral_entropy.rules.intervals import quantiles
 from moral_entropy.rules.rules import Rule
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
 """Metrics that grow with noise: their intervals over resampled items are shifted to the figure."""
-
-OF_LABEL = ("disagreement", "brier", "cross_entropy", "cross_entropy_smoothed")
-"""Metrics of the label itself, where a rule answers nothing."""
 
 Row = tuple[str | float, ...]
 """A row of the table audit."""
@@ -158,15 +155,15 @@ class Grading:
     def _grade(self, r: int, cell_c: Ints, n_labels: int | None = None) -> Figures:
         """Grade one rule on some cells; with a number of labels, the label itself."""
         score_c, expected = self.cells.score_rc[r, cell_c], self.reference != "gold"
-        answered_c = cell_c[~np.isnan(score_c)]
-        score_a, votes_a = self.cells.score_rc[r, answered_c], self.cells.votes_c[answered_c]
-        smoothed_a = smooth(score_a, votes_a, self.smoothing, n_labels or 2)
-        answers = (score_a, self.cells.decision_rc[r, answered_c], smoothed_a, self.sum_tcs[:, answered_c])
+        answered_c, sum_tcs = cell_c[~np.isnan(score_c)], self.sum_tcs
         if not len(answered_c):
-            names = OF_LABEL if n_labels else [name for name in METRICS if expected or "expected_" not in name]
-            nothing = (np.full(self.sum_tcs.shape[2], np.nan), np.zeros(1))
-            figures: Figures = {name: nothing for name in names if name not in ("abstained", "tied", "log_loss")}
-        elif n_labels is None:
+            # A cell without items has every figure, and none of them a value.
+            answered_c, sum_tcs = cell_c[:1], np.zeros_like(self.sum_tcs)
+        score_a = np.nan_to_num(self.cells.score_rc[r, answered_c])
+        smoothed_a = smooth(score_a, self.cells.votes_c[answered_c], self.smoothing, n_labels or 2)
+        decision_a = np.nan_to_num(self.cells.decision_rc[r, answered_c])
+        answers = (score_a, decision_a, smoothed_a, sum_tcs[:, answered_c])
+        if n_labels is None:
             figures = grade(*answers, expected=expected)
         else:
             figures = grade_label(*answers, n_labels=n_labels, expected=expected)

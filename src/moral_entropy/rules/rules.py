@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import eq, ge, gt
 from typing import Any, Literal
 
 import numpy as np
@@ -121,9 +122,8 @@ def _as_scores(rule: Rule, answer: Any, counts_ik: Ints, label: int) -> Floats:
 
 
 def _k_vote(name: str, k: int) -> Rule:
-    fewest = {1: "at least one positive vote", 2: "at least two positive votes"}
-    meaning = fewest.get(k, f"at least {k} positive votes")
-    return Rule(name, meaning, lambda counts_ip: counts_ip[:, 1] >= k, pointwise=True)
+    number = {1: "one positive vote", 2: "two positive votes"}.get(k, f"{k} positive votes")
+    return Rule(name, f"at least {number}", lambda counts_ip: counts_ip[:, 1] >= k, pointwise=True)
 
 
 def _quorum(name: str, share: Fraction) -> Rule:
@@ -148,8 +148,11 @@ def _share(counts_ip: NDArray[Any]) -> Any:
     return counts_ip[:, 1] / np.maximum(counts_ip.sum(axis=1), 1)
 
 
-def _even(counts_ip: NDArray[Any]) -> Any:
-    return counts_ip[:, 0] == counts_ip[:, 1]
+def _majority(name: str, meaning: str, compare: Callable[[Any, Any], Any]) -> Rule:
+    def votes(compare: Callable[[Any, Any], Any]) -> Score:
+        return lambda counts_ip: compare(counts_ip[:, 1], counts_ip[:, 0])
+
+    return Rule(name, meaning, votes(compare), tied=votes(eq), pointwise=True)
 
 
 def _most(counts_ik: NDArray[Any]) -> Any:
@@ -168,33 +171,15 @@ def _no_counts(_counts: NDArray[Any]) -> Any:
 
 PUBLISHED = Rule("published", "the labels that were shipped with the data", _no_counts, sees="published")
 
-PLURALITY = Rule(
-    "plurality",
-    "the label with most votes; a tie is broken at random",
-    _most,
-    tied=_several_top,
-    pointwise=True,
-    sees="labels",
-)
+MOST = "the label with most votes; a tie is broken at random"
+PLURALITY = Rule("plurality", MOST, _most, tied=_several_top, pointwise=True, sees="labels")
 
 RULES: dict[str, Rule] = {
     rule.name: rule
     for rule in (
         _k_vote("any", 1),
-        Rule(
-            "majority",
-            "at least half of the votes positive, a tie counting as yes",
-            lambda counts_ip: counts_ip[:, 1] >= counts_ip[:, 0],
-            tied=_even,
-            pointwise=True,
-        ),
-        Rule(
-            "strict-majority",
-            "more than half of the votes positive, a tie counting as no",
-            lambda counts_ip: counts_ip[:, 1] > counts_ip[:, 0],
-            tied=_even,
-            pointwise=True,
-        ),
+        _majority("majority", "at least half of the votes positive, a tie counting as yes", ge),
+        _majority("strict-majority", "more than half of the votes positive, a tie counting as no", gt),
         _k_vote("two-vote", 2),
         _k_vote("k-vote-3", 3),
         Rule("unanimous", "every vote positive", lambda counts_ip: counts_ip[:, 0] == 0, pointwise=True),

@@ -80,7 +80,6 @@ def audit_rules(
     *,
     reference: Reference = "auto",
     seed: int = 0,
-    threads: int | None = None,
     advance: Advance = ignore,
     **changes: Any,
 ) -> AuditTable:
@@ -100,8 +99,6 @@ def audit_rules(
         "consensus", "gold", "both", or "auto" for gold where the data has it.
     seed
         Seed of the resampling.
-    threads
-        Use at most this many threads; the result does not depend on it.
     advance
         Called with the share done.
     **changes
@@ -118,7 +115,7 @@ def audit_rules(
     True
     """
     options = (options or GradeOptions()).changed(changes, "audit_rules")
-    consensus = _with_ballots(votes, replace(consensus, options=replace(consensus.options, threads=threads)))
+    consensus = _with_ballots(votes, consensus)
     return grade_rules(consensus, options, reference=reference, seed=seed, advance=advance)
 
 
@@ -250,19 +247,19 @@ def _check_codes(votes: Votes, ballot: Ballot) -> None:
             raise VotesError(msg)
 
 
-def has_gold(votes: Votes) -> bool:
-    """Return whether any item has a gold label."""
-    return any((ballot.gold_i != UNKNOWN).any() for ballot in votes.ballots)
-
-
-def _has_published(votes: Votes) -> bool:
-    return any((ballot.published_i != UNKNOWN).any() for ballot in votes.ballots)
+def has_gold(votes: Votes, column: str = "gold_i") -> bool:
+    """Return whether any item has a gold label, or a published one."""
+    return any((getattr(ballot, column) != UNKNOWN).any() for ballot in votes.ballots)
 
 
 def default_rules(votes: Votes) -> Sequence[Rule]:
     """Return the rules that are graded by default."""
     many_labels = any(ballot.n_labels > 2 for ballot in votes.ballots)
-    return [*RULES.values(), *([PLURALITY] if many_labels else []), *([PUBLISHED] if _has_published(votes) else [])]
+    return [
+        *RULES.values(),
+        *([PLURALITY] if many_labels else []),
+        *([PUBLISHED] if has_gold(votes, "published_i") else []),
+    ]
 
 
 def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: GradeOptions) -> None:
@@ -276,7 +273,7 @@ def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: 
         msg = f"the reference is {reference!r}; choose one of {', '.join(choices)}."
     elif reference in ("gold", "both") and not has_gold(votes):
         msg = f"none of {n_items:,} items has a gold label. Name their column (CLI: --gold COLUMN)."
-    elif PUBLISHED in rules and not _has_published(votes):
+    elif PUBLISHED in rules and not has_gold(votes, "published_i"):
         msg = f"none of {n_items:,} items has a published label. Name their column (CLI: --published COLUMN)."
     elif not 0 <= options.smoothing < np.inf:
         msg = f"smoothing is {options.smoothing:g}; it is a number of pseudo-votes, 0 or more."
