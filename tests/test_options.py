@@ -32,13 +32,13 @@ TAKEN_BY = {ReadOptions: me.read_votes, FitOptions: me.fit, GradeOptions: me.aud
 
 @dataclass(frozen=True)
 class Some(StageOptions):
-    names: tuple[str, ...] = option((), "Names.")
-    pair: tuple[float, float] | None = option(None, "Two numbers.")
-    way: Literal["fast", "exact"] = option("fast", "How.")
-    power: Literal["off"] | float = option("off", "A power.")
-    of: int | str | None = option(None, "A number or a column.")
-    size: int = option(3, "How many.", least=1)
-    on: bool = option(False, "Whether.", flag="--switched-on")
+    names: tuple[str, ...] = option("Names.", ())
+    pair: tuple[float, float] | None = option("Two numbers.")
+    way: Literal["fast", "exact"] = option("How.", "fast")
+    power: Literal["off"] | float = option("A power.", "off")
+    of: int | str | None = option("A number or a column.")
+    size: int = option("How many.", 3, least=1)
+    on: bool = option("Whether.", False, flag="--switched-on")
 
 
 @pytest.mark.parametrize("stage", STAGES)

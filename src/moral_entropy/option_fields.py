@@ -10,8 +10,8 @@ from __future__ import annotations
 import inspect
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -19,7 +19,7 @@ from numbers import Real
 from pathlib import Path
 from textwrap import fill
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from moral_entropy.errors import MoralEntropyError, UsageError
 
@@ -36,12 +36,8 @@ class Option:
 
     Parameters
     ----------
-    name
-        Name of the field and of the keyword.
-    kind
-        Its type.
-    default
-        Its default.
+    name, kind, default
+        Name of the field and of the keyword, its type and its default.
     help
         What it does, in a sentence or two.
     flag
@@ -49,11 +45,11 @@ class Option:
     metavar
         What the value is called in `--help`; empty where it follows from the type.
     panel
-        Heading of the group of flags it belongs to.
-    everyday
-        Whether `--help` shows it; `--help-all` shows every option.
+        Heading of the group of flags it belongs to; by default that of its stage.
     least
         Smallest value allowed.
+    everyday
+        Whether `--help` shows it; `--help-all` shows every option.
     rare
         Whether it has no flag of its own: `--set NAME=VALUE` sets it on the command line.
     """
@@ -63,10 +59,10 @@ class Option:
     default: Any
     help: str
     flag: str
-    metavar: str
-    panel: str
-    everyday: bool
-    least: float | None
+    metavar: str = ""
+    panel: str = ""
+    least: float | None = None
+    everyday: bool = False
     rare: bool = False
 
     @property
@@ -77,27 +73,16 @@ class Option:
     @property
     def shown_default(self) -> str:
         """The default as help texts show it; empty where there is none."""
-        if self.kind is bool:
-            return "yes" if self.default else ""
         if isinstance(self.default, tuple):
             return ",".join(map(str, self.default))
-        return "" if self.default is None else str(self.default)
+        if self.default is None or self.kind is bool:
+            return "yes" if self.default else ""
+        return str(self.default)
 
 
-def option(
-    default: Any,
-    help: str,
-    *,
-    flag: str | None = None,
-    metavar: str = "",
-    panel: str = "",
-    everyday: bool = False,
-    least: float | None = None,
-    rare: bool = False,
-) -> Any:
+def option(help: str, default: Any = None, **about: Any) -> Any:
     """Declare an option as a field of a `StageOptions` class; `Option` explains the arguments."""
-    about = {"help": help, "flag": flag, "metavar": metavar, "panel": panel, "everyday": everyday, "least": least}
-    return field(default=default, metadata={"option": about | {"rare": rare}})
+    return field(default=default, metadata={"option": {"help": help, **about}})
 
 
 @dataclass(frozen=True)
@@ -107,11 +92,23 @@ class StageOptions:
     error: ClassVar[type[MoralEntropyError]] = UsageError
     """What is raised when a value is impossible."""
 
+    panel: ClassVar[str] = ""
+    """Heading of its flags."""
+
+    everyday: ClassVar[tuple[str, ...]] = ()
+    rare: ClassVar[tuple[str, ...]] = ()
+    """Fields that `--help` shows, and those without a flag of their own: see `Option`."""
+
     def __post_init__(self) -> None:
-        """Convert every value to the type of its field."""
+        """Convert every value to the type of its field, and refuse what contradicts itself."""
         for choice in options_in(type(self)):
-            value = self.converted(choice, getattr(self, choice.name))
-            object.__setattr__(self, choice.name, value)
+            object.__setattr__(self, choice.name, self.converted(choice, getattr(self, choice.name)))
+        for problem in self.problems():
+            raise self.error(problem)
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with values that are right by themselves, and what to do about it."""
+        yield from ()
 
     def converted(self, choice: Option, value: Any) -> Any:
         """Convert a value to the type of its option, or say what is wrong with it."""
@@ -134,20 +131,20 @@ class StageOptions:
         --------
         >>> @dataclass(frozen=True)
         ... class Fit(StageOptions):
-        ...     max_passes: int = option(9, "How many passes.")
+        ...     max_passes: int = option("How many passes.", 9)
         >>> Fit().called("max_passes", 5)
         'max_passes=5'
         >>> with naming_flags():
         ...     Fit().called("max_passes", 5)
         '--max-passes 5'
         """
-        [about] = [column.metadata["option"] for column in fields(self) if column.name == name]
-        flag, in_settings = _flag(name, about["flag"]), _IN_SETTINGS.get()
-        if in_settings is None or name in in_settings or not flag:
+        [choice] = [choice for choice in options_in(type(self)) if choice.name == name]
+        in_settings = _IN_SETTINGS.get()
+        if in_settings is None or name in in_settings or not choice.flag:
             return name if value is None else f"{name}={value!r}"
-        if about["rare"]:
-            return f"--set {flag.removeprefix('--')}" + ("" if value is None else f"={value}")
-        return flag if value in (None, True) else f"{flag} {value}"
+        if choice.rare:
+            return f"--set {choice.flag.removeprefix('--')}" + ("" if value is None else f"={value}")
+        return choice.flag if value in (None, True) else f"{choice.flag} {value}"
 
     def changed(self, changes: Mapping[str, Any], function: str = "") -> Self:
         """Return the same options with some of them changed, those of nested stages too.
@@ -155,17 +152,15 @@ class StageOptions:
         A name that is none of them is a TypeError. Options of nested stages go by the name of their flag.
         """
         places = {keyword: (section, choice.name) for section, keyword, choice in keywords(type(self))}
-        top: dict[str, Any] = {}
-        nested: dict[str, dict[str, Any]] = {}
+        by_section: dict[str, dict[str, Any]] = {"": {}}
         for name, value in changes.items():
             if name not in places:
                 msg = f"{function or type(self).__name__}() has no option {name!r}.{did_you_mean(name, places)}"
                 raise TypeError(msg)
             section, field_name = places[name]
-            (nested.setdefault(section, {}) if section else top)[field_name] = value
-        return replace(
-            self, **top, **{section: getattr(self, section).changed(values) for section, values in nested.items()}
-        )
+            by_section.setdefault(section, {})[field_name] = value
+        own = by_section.pop("")
+        return replace(self, **own, **{name: replace(getattr(self, name), **new) for name, new in by_section.items()})
 
 
 @contextmanager
@@ -180,12 +175,14 @@ def naming_flags(in_settings: Iterable[str] = ()) -> Iterator[None]:
 
 def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
     """Return the options that a class declares, in order; those of nested classes are in `sections`."""
-    kinds = get_type_hints(stage)
-    return tuple(
-        Option(choice.name, kinds[choice.name], choice.default, **{**about, "flag": _flag(choice.name, about["flag"])})
-        for choice in fields(stage)
-        if (about := choice.metadata.get("option"))
-    )
+    kinds, options = get_type_hints(stage), []
+    for declared in fields(stage):
+        if about := declared.metadata.get("option"):
+            name = declared.name
+            shown = {"everyday": name in stage.everyday, "rare": name in stage.rare}
+            by_default = {"flag": f"--{name.replace('_', '-')}", "panel": stage.panel}
+            options.append(Option(name, kinds[name], declared.default, **{**by_default, **about, **shown}))
+    return tuple(options)
 
 
 def sections(stage: type[StageOptions]) -> dict[str, type[StageOptions]]:
@@ -204,10 +201,6 @@ def keywords(stage: type[StageOptions]) -> list[tuple[str, str, Option]]:
     return nested + top
 
 
-def _flag(name: str, flag: str | None) -> str:
-    return f"--{name.replace('_', '-')}" if flag is None else flag
-
-
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Return a sentence that names the nearest of the known names, empty where none is near.
 
@@ -221,6 +214,16 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 
 # --- Types: what was given → the type of the field ---------------------------------------------------------------
+
+
+NAMES = (str, Path, Real)
+"""What may be a name: columns and labels may be numbers in a dataframe."""
+
+SCALARS: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
+    **{bool: (bool, bool), int: (SupportsIndex, operator.index), float: (Real, float)},
+    **{str: (NAMES, str), Path: (NAMES, str), Mapping: (Mapping, dict)},
+}
+"""By type of an option, what may be given for it, and what makes the one of the other."""
 
 
 def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
@@ -240,23 +243,21 @@ def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
     >>> convert("80,20", tuple[float, ...], typed=True), convert(["care"], tuple[str, ...]), convert("3", int | str)
     ((80.0, 20.0), ('care',), '3')
     """
-    if get_origin(kind) in (Union, UnionType):
-        return _convert_to_one_of(value, get_args(kind), typed=typed)
-    if get_origin(kind) is Literal:
-        return _checked(value, value in get_args(kind))
-    if get_origin(kind) is tuple:
-        return _convert_to_tuple(value, get_args(kind), typed=typed)
-    if get_origin(kind) in (Mapping, dict):
-        return _checked(value, isinstance(value, Mapping))
-    return _convert_to_scalar(value, kind, typed=typed)
-
-
-def _convert_to_one_of(value: Any, kinds: Sequence[Any], *, typed: bool) -> Any:
-    for kind in kinds:
-        try:
-            return convert(value, kind, typed=typed)
-        except ValueError:
-            continue
+    origin, kinds = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        for choice in kinds:
+            with suppress(ValueError):
+                return convert(value, choice, typed=typed)
+    if origin is tuple:
+        return _convert_to_tuple(value, kinds, typed=typed)
+    chosen = origin is Literal and value in kinds
+    if kind in (Any, object) or chosen or (kind is NoneType and value is None):
+        return value
+    types, make = SCALARS.get(origin or kind, ((), str))
+    if isinstance(value, types):
+        return make(value)
+    if typed and isinstance(value, str) and kind in (int, float):
+        return kind(value)
     raise ValueError(value)
 
 
@@ -264,41 +265,14 @@ def _convert_to_tuple(value: Any, kinds: tuple[Any, ...], *, typed: bool) -> tup
     if isinstance(value, str):
         # Nothing typed is a list without names.
         value = ([part.strip() for part in value.split(",")] if value.strip() else []) if typed else [value]
-        _checked(value, all(value))
-    _checked(value, isinstance(value, Iterable) and not isinstance(value, Mapping))
+        if not all(value):
+            raise ValueError(value)
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise ValueError(value)
     values = tuple(value)
     if kinds[-1] is Ellipsis:
         kinds = kinds[:1] * len(values)
-    _checked(values, len(values) == len(kinds))
     return tuple(convert(choice, kind, typed=typed) for choice, kind in zip(values, kinds, strict=True))
-
-
-def _convert_to_scalar(value: Any, kind: Any, *, typed: bool) -> Any:
-    if kind is NoneType:
-        return _checked(value, value is None)
-    if kind in (Any, object):
-        return value
-    if kind is bool:
-        return _checked(value, isinstance(value, bool))
-    if kind is int:
-        return int(value) if typed and isinstance(value, str) else _as_index(value)
-    if kind is float:
-        return float(_checked(value, isinstance(value, Real) or (typed and isinstance(value, str))))
-    # Names of columns and labels may be numbers in a dataframe.
-    return str(_checked(value, isinstance(value, str | Path | Real)))
-
-
-def _as_index(value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ValueError(value) from None
-
-
-def _checked(value: Any, is_right: bool) -> Any:
-    if not is_right:
-        raise ValueError(value)
-    return value
 
 
 def how_to_write(kind: Any) -> str:
@@ -309,16 +283,7 @@ def how_to_write(kind: Any) -> str:
     >>> how_to_write(Literal["off", "gold"] | float)
     'choose one of off, gold, or write a number'
     """
-    if get_origin(kind) in (Union, UnionType):
-        return ", or ".join(dict.fromkeys(how_to_write(choice) for choice in get_args(kind) if choice is not NoneType))
-    if get_origin(kind) is Literal:
-        return f"choose one of {', '.join(get_args(kind))}"
-    if get_origin(kind) is tuple:
-        of, *lengths = get_args(kind)
-        if of is not float:
-            return "write names separated by single commas, as care,fairness"
-        return "write numbers separated by commas, as 80,20" if lengths == [...] else "write two numbers, as 1.8,1.2"
-    return {int: "write a whole number", float: "write a number", bool: "write true or false"}.get(kind, "write a name")
+    return ", or ".join(dict.fromkeys(advice for _, advice in _ways_to_write(kind)))
 
 
 def metavar_of(choice: Option) -> str:
@@ -326,20 +291,32 @@ def metavar_of(choice: Option) -> str:
 
     Examples
     --------
-    >>> metavar_of(Option("seed", int, 0, "Seed.", "--seed", "", "", False, None))
+    >>> metavar_of(Option("seed", int, 0, "Seed.", "--seed"))
     'N'
     """
-    return choice.metavar or "|".join(dict.fromkeys(_metavars(choice.kind)))
+    return choice.metavar or "|".join(dict.fromkeys(metavar for metavar, _ in _ways_to_write(choice.kind)))
 
 
-def _metavars(kind: Any) -> list[str]:
-    if get_origin(kind) in (Union, UnionType):
-        return [name for choice in get_args(kind) if choice is not NoneType for name in _metavars(choice)]
-    if get_origin(kind) is Literal:
-        return [str(choice) for choice in get_args(kind)]
-    if get_origin(kind) is tuple:
-        return ["A,B,…" if get_args(kind)[0] is not float else "X,Y,…" if get_args(kind)[1] is ... else "X,Y"]
-    return [{int: "N", float: "X", bool: ""}.get(kind, "NAME")]
+def _ways_to_write(kind: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a value is called and how it is written, for each type that it may have."""
+    origin, kinds = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        for choice in kinds:
+            yield from () if choice is NoneType else _ways_to_write(choice)
+    elif origin is Literal:
+        yield "|".join(kinds), f"choose one of {', '.join(kinds)}"
+    elif origin is tuple and kinds[0] is not float:
+        yield "A,B,…", "write names separated by single commas, as care,fairness"
+    elif origin is tuple:
+        many = ("X,Y,…", "write numbers separated by commas, as 80,20")
+        yield many if kinds[1] is ... else ("X,Y", "write two numbers, as 1.8,1.2")
+    else:
+        scalars = {
+            int: ("N", "write a whole number"),
+            float: ("X", "write a number"),
+            bool: ("", "write true or false"),
+        }
+        yield scalars.get(kind, ("NAME", "write a name"))
 
 
 # --- Keywords: options as arguments of a public function ----------------------------------------------------------
@@ -354,7 +331,7 @@ def lists_options(stage: type[StageOptions]) -> Callable[[Function], Function]:
     --------
     >>> @dataclass(frozen=True)
     ... class Sizes(StageOptions):
-    ...     items: int = option(9, "How many items.")
+    ...     items: int = option("How many items.", 9)
     >>> @lists_options(Sizes)
     ... def make(options: Sizes | None = None, **changes: Any) -> int:
     ...     return (options or Sizes()).changed(changes, "make").items
@@ -367,17 +344,17 @@ def lists_options(stage: type[StageOptions]) -> Callable[[Function], Function]:
         plain = [choice for choice in signature.parameters.values() if choice.kind is not inspect.Parameter.VAR_KEYWORD]
         arguments = {choice.name for choice in plain}
         options = {keyword: choice for _, keyword, choice in keywords(stage) if keyword not in arguments}
-        listed = [_parameter(keyword, choice) for keyword, choice in options.items()]
+        by_keyword = inspect.Parameter.KEYWORD_ONLY
+        listed = [
+            inspect.Parameter(keyword, by_keyword, default=choice.default, annotation=choice.kind)
+            for keyword, choice in options.items()
+        ]
         function.__signature__ = signature.replace(parameters=[*plain, *listed])  # type: ignore[attr-defined]
         if function.__doc__:
             function.__doc__ = _with_parameters(function.__doc__, options)
         return function
 
     return show
-
-
-def _parameter(keyword: str, choice: Option) -> inspect.Parameter:
-    return inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY, default=choice.default, annotation=choice.kind)
 
 
 def _with_parameters(text: str, options: Mapping[str, Option]) -> str:
@@ -399,7 +376,7 @@ def as_plain(options: StageOptions) -> dict[str, Any]:
     --------
     >>> @dataclass(frozen=True)
     ... class Names(StageOptions):
-    ...     names: tuple[str, ...] = option((), "Some names.")
+    ...     names: tuple[str, ...] = option("Some names.", ())
     >>> as_plain(Names(names=("care", "harm")))
     {'names': ['care', 'harm']}
     """
@@ -443,18 +420,14 @@ def from_plain(stage: type[Stage], values: Mapping[str, Any], where: str) -> Sta
         if name in nested and isinstance(value, Mapping):
             values_by_name[name] = from_plain(nested[name], value, f"{where} [{name}]")
         elif name in choices:
-            values_by_name[name] = _from_plain(value, choices[name], where)
+            try:
+                values_by_name[name] = convert(value, choices[name].kind, typed=True)
+            except ValueError:
+                msg = f"{where}: {name} is {value!r}; {how_to_write(choices[name].kind)}."
+                raise UsageError(msg) from None
         else:
             near = did_you_mean(typed_name, [*choices, *nested])
             names = ", ".join([*nested, *choices])
             msg = f"{where} has {typed_name!r}, which is no option there.{near} Options: {names}."
             raise UsageError(msg)
     return stage(**values_by_name)
-
-
-def _from_plain(value: Any, choice: Option, where: str) -> Any:
-    try:
-        return convert(value, choice.kind, typed=True)
-    except ValueError:
-        msg = f"{where}: {choice.name} is {value!r}; {how_to_write(choice.kind)}."
-        raise UsageError(msg) from None

@@ -81,7 +81,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     >>> from moral_entropy.option_fields import option
     >>> @dataclass(frozen=True)
     ... class Sizes(StageOptions):
-    ...     items: int = option(9, "How many items.")
+    ...     items: int = option("How many items.", 9)
     >>> def show(source: str, sizes: Sizes) -> None:
     ...     print(source, sizes.items)
     >>> with_flags(show)(source="votes.csv", items="7")

@@ -20,13 +20,13 @@ Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="The Parquet fi
 class SimulateOptions(StageOptions):
     """What to simulate: a twin of a moral corpus, or plain votes of some size."""
 
-    like: Literal["mftc", "mfrc", "emfd"] | None = option(None, "Make a twin of this moral corpus.")
-    scale: float | None = option(None, "Size of the twin; 1, that of the corpus, when not given.")
-    items: int | None = option(None, "How many items, without --like.")
-    annotators: int | None = option(None, "How many annotators, without --like; 20 when not given.")
-    votes_per_item: float | None = option(None, "Votes per item, without --like; 3 when not given.")
-    classes: int | None = option(None, "How many labels, without --like; 2 when not given.")
-    seed: int = option(0, "Same seed, same votes.", least=0)
+    like: Literal["mftc", "mfrc", "emfd"] | None = option("Make a twin of this moral corpus.")
+    scale: float | None = option("Size of the twin; 1, that of the corpus, when not given.")
+    items: int | None = option("How many items, without --like.")
+    annotators: int | None = option("How many annotators, without --like; 20 when not given.")
+    votes_per_item: float | None = option("Votes per item, without --like; 3 when not given.")
+    classes: int | None = option("How many labels, without --like; 2 when not given.")
+    seed: int = option("Same seed, same votes.", 0, least=0)
 
     def __post_init__(self) -> None:
         """Refuse sizes that contradict each other."""
