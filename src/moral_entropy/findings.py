@@ -59,7 +59,7 @@ CODES: dict[str, tuple[str, str]] = {
     "heldout": ("ME050", "Does the consensus predict votes?"),
     "dependence": ("ME060", "Do annotators vote independently?"),
     "dependence.excess_agreement": ("ME061", "Annotators agree more than the model allows"),
-    "dependence.dependent_pairs": ("ME062", "Pairs of annotators who err together"),
+    "votes.alike": ("ME062", "Annotators far more alike than the others"),
     "ensemble": ("ME070", "Do other starts agree?"),
     "priors": ("ME080", "Do other assumptions say the same?"),
     "nuts": ("ME090", "Does sampling give the same intervals?"),
@@ -72,6 +72,9 @@ CODES: dict[str, tuple[str, str]] = {
 }
 # fmt: on
 """Code and title of every kind of finding, by check and metric; a metric that is not listed has those of its check."""
+
+GROUPS = ("near_copies", "alike")
+"""Metrics about groups of people: each group is a kind of its own."""
 
 ALIASES = {"side": "check", "figure": "metric", "cure": "remedy", "alarms": "is_warning"}
 """Names of attributes and columns of findings in 0.2, and what they are called since; they go in 0.4."""
@@ -280,12 +283,14 @@ def merge_alike(findings: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
     Returns
     -------
     list
-        One pair per kind (check and metric), the worst kinds first: the worst finding, the places of the others.
+        One pair per kind (check and metric, and who, where it is about a group of people), the worst kinds first: the
+        worst finding, the places of the others.
     """
-    kinds: dict[tuple[str, str], list[Finding]] = {}
+    kinds: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         if RANK[finding.level] <= RANK["note"]:
-            kinds.setdefault((finding.check, finding.metric), []).append(finding)
+            who = finding.subject if finding.metric in GROUPS else ""
+            kinds.setdefault((finding.check, finding.metric, who), []).append(finding)
     groups = []
     for alike in kinds.values():
         worst = min(alike, key=lambda finding: RANK[finding.level])

@@ -68,6 +68,9 @@ def troubled_votes():
     return {
         "two groups": two_teams(links=0, reversed_team=False)[0],
         "copied votes": copied(many, 2, 5),
+        "nearly copied votes": copied(
+            simulate_votes(n_items=400, n_annotators=8, votes_per_item=8, accuracy=(0.6, 0.8)).votes, 2, 5, share=0.9
+        ),
         "thin votes": simulate_votes(n_items=200, n_annotators=60, votes_per_item=1.2, seed=1).votes,
         "one annotator": votes_of([(i, 0, i % 3 == 0) for i in range(60)]),
         "a reversed scale": simulate_votes(
@@ -90,8 +93,8 @@ def test_every_doubt_says_what_was_found_what_it_means_and_what_to_do(model):
                 assert finding.level in ("info", "good") or all(said), finding
                 doubted |= {finding.metric} if finding.is_warning else set()
     # The default model counts copies as one, and its p never leaves the votes so far that nobody gave its label.
-    own = {"near_copies"} if model == "mixed" else {"unsupported_labels"}
-    everywhere = {"below_chance", "dependent_pairs", "groups", "hardly_known", "one_annotator", "votes_per_item"}
+    own = {"near_copies", "alike"} if model == "mixed" else {"unsupported_labels"}
+    everywhere = {"below_chance", "groups", "hardly_known", "one_annotator", "votes_per_item"}
     assert doubted >= own | everywhere, sorted(doubted)
 
 
@@ -137,7 +140,7 @@ def test_every_check_in_doubt_is_named_and_no_other(findings):
 
 def test_worst_comes_first_and_the_rest_is_counted():
     findings = [
-        Finding("dependence", "dependent_pairs", 1, "care", level="doubt", text="a and b copy."),
+        Finding("dependence", "excess_agreement", 1, "care", level="doubt", text="a and b copy."),
         Finding("identifiability", "groups", 2, "fairness", level="bad", text="two groups."),
     ]
     assert verdict(findings) == (
@@ -149,5 +152,5 @@ def test_worst_comes_first_and_the_rest_is_counted():
 def test_quick_looks_are_called_so():
     quick = [Finding("identifiability", "groups", 1.0), Finding("gold", "p_off", 0.0)]
     assert verdict(quick).endswith("Only the quick checks were made.") and not is_thorough(quick)
-    whole = [*quick, Finding("dependence", "dependent_pairs", 0)]
+    whole = [*quick, Finding("dependence", "excess_agreement", 0)]
     assert "quick" not in verdict(whole) and is_thorough(whole)

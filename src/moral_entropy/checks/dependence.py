@@ -1,91 +1,183 @@
-"""Who errs together? The errors of every two annotators on items they share, given the consensus, and given gold.
+"""Who errs together? Annotators far more alike than the others, and votes that agree more than the model allows.
 
-With the item's state z summed out (its label; under the mixed model its place between labels), the residual of two
-votes is the expected product of their errors:
-
-    r = Σ_z p_z Σ_v (1[a voted v] - T_azv) (1[b voted v] - T_bzv),
-
-T_azv being the probability that a votes v on an item in state z. Its mean over shared items is the agreement beyond
-what independence given the state predicts. Its variance is the one that votes drawn again would have; the part of it
-that the fit has absorbed is not taken out, which makes the test cautious. Identical annotators are found before the fit
+**Alike.** Votes that are independent given the label correlate as r_ab = ρ_a ρ_b, ρ being how each annotator correlates
+with the label. The ρ are medians over partners, so that a few copies do not move them, and need no fit: a fit believes
+copies, and then finds nothing odd about them. Two who differ on far fewer items than ρ_a ρ_b implies are alike; good
+annotators, who agree because they are right, agree with everybody. Identical ones are found before the fit
 (`model/copies`).
+
+**Excess.** With the item's state z summed out, the residual of two votes is the expected product of their errors,
+Σ_z p_z Σ_v (1[a voted v] - T_azv) (1[b voted v] - T_bzv), T_azv being the probability that a votes v on an item in
+state z. Its mean over all pairs of votes on an item is the agreement beyond what independence predicts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import bdtr
 
 from moral_entropy.checks.gold import items_with_gold
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.copies import LEAST_SHARED, joined, votes_of_annotators
 from moral_entropy.model.findings import annotator_name, finding_of
+from moral_entropy.model.fit import fit_ballot
 from moral_entropy.model.patterns import Patterns, collapse
 from moral_entropy.model.posterior import state_posterior
+from moral_entropy.progress import silent
+from moral_entropy.votes.layouts import PLUS
 from moral_entropy.votes.table import Floats, Ints
 
-LEAST_ITEMS = 20
-"""Items a pair must share to be tested."""
+LEAST_PARTNERS, MOST_ANNOTATORS, MOST_PAIRS = 3, 500, 20_000_000
+"""Others that an annotator must share items with; the busiest annotators that are compared; and pairs of votes that are
+looked at, of more evenly spaced rows."""
 
-MOST_PAIRS = 4_000_000
-"""Pairs of votes that are looked at, over the number of states; of more, evenly spaced items."""
+ALIKE, CAUTION, LEVEL = 0.5, 0.8, 0.05
+"""Alike: at most this part of the differences that were to be expected; and the chance of so few, if only `CAUTION` of
+these were, is below the level over all pairs. On simulated honest annotators (eight kinds, 30 seeds each) none were
+named."""
 
-FALSE_SHARE = 0.005
-"""Expected share of false ones among the pairs named (Benjamini and Hochberg)."""
+MOST_GROUPS = 5
+"""Groups that are told: each takes another fit."""
 
-NOTICEABLE = 0.02
-"""Excess agreement below which a dependence, however sure, changes little."""
+NOTICEABLE, SURELY = 0.02, 3.0
+"""Excess agreement from which a dependence matters, and standard errors from which it counts."""
 
-SURELY = 3.0
-"""Standard errors from which the pooled excess counts."""
+FEWEST_PAIRS = 20
+"""Pairs of votes below which nothing is said of errors given gold."""
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Every pair of annotators who share items. Axis: **p** pair.
+# --- Alike ------------------------------------------------------------------------------------------------------------
+
+
+def alike_groups(rows: Patterns) -> list[tuple[Ints, float, float]]:
+    """Find annotators far more alike than the others.
 
     Parameters
     ----------
-    one_p, other_p
-        The two annotators.
-    items_p
-        Items they share.
-    agreement_p, excess_p
-        Share of those on which they agree, and by how much that is more than independence predicts.
-    error_p, chance_p
-        Standard error of the excess, and its two-sided probability under independence.
-    scale_p
-        What the excess would be if the errors of the two were one and the same.
-    n_items, pooled_error
-        Items with two votes or more, and the standard error of the excess of all pairs together.
+    rows
+        Rows of votes; identical annotators count as one.
+
+    Returns
+    -------
+    list
+        Per group its annotators, on which share of the items that two of them share they agree, and on which they were
+        to be expected to.
     """
+    rows = _some(rows, float((np.diff(rows.start_r) ** 2.0).sum()))
+    votes_a = votes_of_annotators(rows)
+    busy = np.sort(np.argsort(-votes_a, kind="stable")[:MOST_ANNOTATORS])
+    busy = busy[votes_a[busy] >= LEAST_SHARED]
+    if len(busy) <= LEAST_PARTNERS:
+        return []
+    shared_aa, same_aa, chance_aa, scale_aa = _compared(rows, busy)
+    counted_aa = (shared_aa >= LEAST_SHARED) & (scale_aa > 1e-9)
+    counted_aa &= (counted_aa.sum(axis=1) >= LEAST_PARTNERS)[:, None]
+    counted_aa &= counted_aa.T
+    if not counted_aa.any():
+        return []
+    rho_a = _with_the_label((same_aa - chance_aa) / np.maximum(scale_aa, 1e-9), np.where(counted_aa, shared_aa, 0.0))
+    expected_aa = np.clip(chance_aa + np.outer(rho_a, rho_a) * scale_aa, 0.0, 1.0)
+    differing_aa, n_aa = np.rint(shared_aa * (1.0 - same_aa)), np.rint(shared_aa).astype(np.int64)
+    chance_of_few_aa = bdtr(differing_aa, n_aa, CAUTION * (1.0 - expected_aa)) * counted_aa.sum() / 2.0
+    alike_aa = counted_aa & (chance_of_few_aa <= LEVEL) & (1.0 - same_aa <= ALIKE * (1.0 - expected_aa))
+    one_p, other_p = np.nonzero(alike_aa)
+    groups: list[tuple[Ints, float, float]] = []
+    for group in joined([(one_p, other_p)], len(busy)).groups if len(one_p) else ():
+        at = np.ix_(group, group)
+        weight_aa = np.where(counted_aa[at], shared_aa[at], 0.0)
+        same, expected = (float(np.average(share_aa[at], weights=weight_aa)) for share_aa in (same_aa, expected_aa))
+        groups.append((busy[group], same, expected))
+    return groups
 
-    one_p: Ints
-    other_p: Ints
-    items_p: Floats
-    agreement_p: Floats
-    excess_p: Floats
-    error_p: Floats
-    chance_p: Floats
-    scale_p: Floats
-    n_items: float
-    pooled_error: float
 
-    def pooled(self, value_p: Floats) -> float:
-        """Average a figure over all pairs of votes."""
-        return float(np.average(value_p, weights=self.items_p))
-
-    @property
-    def correlation(self) -> float:
-        """The excess of all pairs as a correlation of errors."""
-        return self.pooled(self.excess_p) / max(self.pooled(self.scale_p), 1e-300)
+def _some(rows: Patterns, work: float) -> Patterns:
+    """Return the rows, or evenly spaced ones where all of them would be too much work."""
+    step = int(work // MOST_PAIRS) + 1
+    return rows if step == 1 else rows.take(np.arange(0, rows.n_rows, step))
 
 
-def weigh_pairs(rows: Patterns, posterior_rz: Floats, vote_azv: Floats, *, anonymous: bool = False) -> Pairs | None:
-    """Compare the agreement of every two annotators with what independence given the state predicts.
+def _compared(rows: Patterns, busy: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compare the votes of every two annotators on the items they share.
+
+    Returns
+    -------
+    tuple
+        How many items these are, on which share of them the two agree, on which they would by chance, and by how much
+        more if they agreed on all.
+    """
+    at_a = np.full(rows.n_annotators, -1)
+    at_a[busy] = np.arange(len(busy))
+    row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
+    annotator_v, label_v = np.divmod(rows.code_v.astype(np.int64), rows.n_labels)
+    annotator_v = at_a[annotator_v]
+
+    def cast(kept_v: Any) -> Any:
+        places = row_v[kept_v], annotator_v[kept_v]
+        return csr_array((np.ones(len(places[0])), places), shape=(rows.n_rows, len(busy)))
+
+    any_ra = cast(annotator_v >= 0)
+    shared_aa = ((any_ra * rows.weight_r[:, None]).T @ any_ra).toarray()
+    same_aa, chance_aa, spread_aa = np.zeros((3, *shared_aa.shape))
+    for k in range(rows.n_labels):
+        label_ra = cast((annotator_v >= 0) & (label_v == k))
+        weighted_ar = (label_ra * rows.weight_r[:, None]).T
+        same_aa += (weighted_ar @ label_ra).toarray()
+        # The share of a's votes for it, among the items that a shares with b.
+        share_aa = (weighted_ar @ any_ra).toarray() / np.maximum(shared_aa, 1.0)
+        chance_aa += share_aa * share_aa.T
+        spread_aa += share_aa * (1.0 - share_aa)
+    np.fill_diagonal(shared_aa, 0.0)
+    return shared_aa, same_aa / np.maximum(shared_aa, 1.0), chance_aa, np.sqrt(spread_aa * spread_aa.T)
+
+
+def _with_the_label(r_aa: Floats, weight_aa: Floats) -> Floats:
+    """Compute ρ_a such that r_ab is about ρ_a ρ_b: weighted medians over partners, in turn until they stand still."""
+    rho_a = np.full(len(r_aa), 0.7)
+    for _ in range(40):
+        # Whoever hardly correlates with the label says little about others.
+        partner_a = np.where(np.abs(rho_a) < 0.05, 0.05, rho_a)
+        ratio_aa, load_aa = r_aa / partner_a, weight_aa * np.abs(partner_a)
+        order_aa = np.argsort(ratio_aa, axis=1, kind="stable")
+        below_aa = np.cumsum(np.take_along_axis(load_aa, order_aa, axis=1), axis=1)
+        middle_a1 = (below_aa >= below_aa[:, -1:] / 2.0).argmax(axis=1)[:, None]
+        median_a = np.take_along_axis(np.take_along_axis(ratio_aa, order_aa, axis=1), middle_a1, axis=1)[:, 0]
+        rho_a = 0.5 * rho_a + 0.5 * np.clip(median_a, -1.0, 1.0)
+    return rho_a
+
+
+def check_alike(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    """Name annotators far more alike than the others, and say what would change if they counted as one."""
+    groups = alike_groups(fit.patterns) if fit.options.mixed and not consensus.votes.anonymous else []
+    counted = [[annotator_name(consensus, fit, a) for a in group] for group in fit.counted_groups]
+    for group, agreed, expected in groups[:MOST_GROUPS]:
+        names = [annotator_name(consensus, fit, a) for a in group]
+        options = replace(fit.options, draws=0, merge=tuple(PLUS.join(each) for each in (*counted, names)))
+        merged = fit_ballot(consensus.votes, fit.ballot, consensus.priors, options, fit.item_prior, silent)
+        changed = float(np.average(merged.label_i != fit.label_i, weights=fit.ballot.count_i))
+        yield finding_of(
+            fit, "votes", "alike", agreed - expected, subject=listed(names, most=6), n=len(names), level="doubt",
+            text=(
+                f"{listed(names, most=6)} agree on {agreed:.0%} of the items they share, where {expected:.0%} was to "
+                f"be expected from how they agree with the others; counted as one, {changed:.1%} of the labels would "
+                "change."
+            ),
+            meaning="They copy, confer or share a blind spot: p takes their agreement for evidence.",
+            remedy=f"Ask them; --merge {PLUS.join(names)} counts them as one.",
+        )  # fmt: skip
+
+
+# --- Excess -----------------------------------------------------------------------------------------------------------
+
+
+def excess_agreement(rows: Patterns, posterior_rz: Floats, vote_azv: Floats) -> dict[str, float] | None:
+    """Compare the agreement of two votes on an item with what independence given the state predicts.
 
     Parameters
     ----------
@@ -95,98 +187,43 @@ def weigh_pairs(rows: Patterns, posterior_rz: Floats, vote_azv: Floats, *, anony
         Probabilities of every row's states.
     vote_azv
         How annotators vote on an item in each state.
-    anonymous
-        Whether all votes share one annotator, so that a pair may be of the same.
 
     Returns
     -------
-    Pairs | None
-        None without any two votes on one item.
+    dict | None
+        Over all pairs of votes on an item: agreement, its excess, the standard error of that, the correlation of errors
+        (the excess over what it would be if the errors of the two were one and the same), pairs and items. None without
+        any two votes on one item.
     """
-    n_labels, (n_annotators, n_states, _) = rows.n_labels, vote_azv.shape
-    row_e, first_e, second_e = _pairs_of_votes(rows)
-    (a_e, u_e), (b_e, v_e) = np.divmod(first_e, n_labels), np.divmod(second_e, n_labels)
-    kept_e = (a_e != b_e) | anonymous
-    if not kept_e.any():
+    votes_r, n_votes = np.diff(rows.start_r), len(rows.code_v)
+    annotator_v, label_v = np.divmod(rows.code_v.astype(np.int64), rows.n_labels)
+    of_row_rv = csr_array((np.ones(n_votes), np.arange(n_votes), rows.start_r), shape=(rows.n_rows, n_votes))
+    pairs = float(rows.weight_r @ (votes_r * (votes_r - 1.0))) / 2.0
+    if not pairs:
         return None
-    row_e, a_e, u_e, b_e, v_e = (values[kept_e].astype(np.int64) for values in (row_e, a_e, u_e, b_e, v_e))
-    residual_e, scale_e = np.zeros(len(row_e)), np.zeros(len(row_e))
-    # What the item's other votes say of its state, and so how the two would vote if they voted again.
-    others_ez = np.empty((len(row_e), n_states))
-    both_ez = np.einsum("ezv,ezv->ez", vote_azv[a_e], vote_azv[b_e])
-    spread_az = np.sqrt((1.0 - (vote_azv**2).sum(axis=-1)).clip(min=0.0))
-    for z in range(n_states):
-        p_e = posterior_rz[row_e, z]
-        residual_e += p_e * ((u_e == v_e) - vote_azv[b_e, z, u_e] - vote_azv[a_e, z, v_e] + both_ez[:, z])
-        scale_e += p_e * spread_az[a_e, z] * spread_az[b_e, z]
-        others_ez[:, z] = p_e / np.maximum(vote_azv[a_e, z, u_e] * vote_azv[b_e, z, v_e], 1e-300)
-    others_ez /= others_ez.sum(axis=1, keepdims=True)
-    second_moment_e, third_moment_e = np.zeros((2, len(row_e)))
-    for u in range(n_labels):
-        for v in range(n_labels):
-            chance_ez = others_ez * vote_azv[a_e, :, u] * vote_azv[b_e, :, v]
-            chance_e = np.maximum(chance_ez.sum(axis=1), 1e-300)
-            sum_e = (chance_ez * (float(u == v) - vote_azv[b_e, :, u] - vote_azv[a_e, :, v] + both_ez)).sum(axis=1)
-            second_moment_e += sum_e**2 / chance_e
-            third_moment_e += sum_e**3 / chance_e**2
-    key_p, pair_e = np.unique(a_e * np.int64(n_annotators) + b_e, return_inverse=True)
-    weight_e = rows.weight_r[row_e]
 
-    def total(value_e: Floats) -> Floats:
-        return np.bincount(pair_e, weights=weight_e * value_e, minlength=len(key_p)).astype(np.float64)
+    def together(value_vx: Floats) -> Floats:
+        """Add up the products of all pairs of votes on a row."""
+        return np.asarray(((of_row_rv @ value_vx) ** 2 - of_row_rv @ value_vx**2).sum(axis=1) / 2.0)
 
-    items_p, error_p = total(np.ones(len(row_e))), np.sqrt(np.maximum(total(second_moment_e), 1e-300))
-    # Residuals of one item depend on each other: those of its pairs are added before they are squared.
-    sum_r = np.bincount(row_e, weights=residual_e, minlength=rows.n_rows)
-    excess_p, skew_p = total(residual_e), (total(third_moment_e) / error_p**3).clip(-2.0, 2.0)
-    return Pairs(
-        key_p // n_annotators, key_p % n_annotators, items_p,
-        agreement_p=total((u_e == v_e).astype(np.float64)) / items_p,
-        excess_p=excess_p / items_p,
-        error_p=error_p / items_p,
-        chance_p=_two_sided(excess_p / error_p, skew_p),
-        scale_p=total(scale_e) / items_p,
-        n_items=float(rows.weight_r[np.unique(row_e)].sum()),
-        pooled_error=float(np.sqrt(rows.weight_r @ sum_r**2) / items_p.sum()),
-    )  # fmt: skip
-
-
-def _pairs_of_votes(rows: Patterns) -> tuple[Ints, Ints, Ints]:
-    """Pair up the votes of every row: its row, and the codes of the two votes."""
-    votes_r = np.diff(rows.start_r)
-    parts = [(np.empty(0, np.int64),) * 3]
-    for m in np.unique(votes_r[votes_r >= 2]):
-        row_r = np.flatnonzero((votes_r == m) & (rows.weight_r > 0))
-        first_at, second_at = np.triu_indices(m, 1)
-        firsts, seconds = ((rows.start_r[row_r, None] + at).ravel() for at in (first_at, second_at))
-        parts.append((np.repeat(row_r, len(first_at)), rows.code_v[firsts], rows.code_v[seconds]))
-    row_e, first_e, second_e = (np.concatenate(values) for values in zip(*parts, strict=True))
-    return row_e, first_e, second_e
-
-
-def _two_sided(z_p: Floats, skew_p: Floats) -> Floats:
-    """Compute two-sided chances; rare labels make residuals skewed, and a normal tail would raise false alarms."""
-    # Loaded here, as no audit needs it.
-    from scipy.stats import pearson3
-
-    above_p = pearson3.sf(z_p, skew_p)
-    return np.asarray(np.minimum(2.0 * np.minimum(above_p, 1.0 - above_p), 1.0))
-
-
-def dependent_pairs(pairs: Pairs) -> Ints:
-    """Return the pairs whose votes are surely and noticeably dependent, surest first."""
-    from scipy.stats import false_discovery_control
-
-    shared_p = np.flatnonzero(pairs.items_p >= LEAST_ITEMS)
-    if not len(shared_p):
-        return shared_p
-    adjusted_p = false_discovery_control(pairs.chance_p[shared_p], method="bh")
-    sure_p = shared_p[(adjusted_p <= FALSE_SHARE) & (np.abs(pairs.excess_p[shared_p]) >= NOTICEABLE)]
-    return np.asarray(sure_p[np.argsort(-np.abs(pairs.excess_p / pairs.error_p)[sure_p], kind="stable")])
+    said_vk, excess_r, scale_r = np.eye(rows.n_labels)[label_v], np.zeros(rows.n_rows), np.zeros(rows.n_rows)
+    for z, vote_av in enumerate(vote_azv.swapaxes(0, 1)):
+        spread_a = np.sqrt((1.0 - (vote_av**2).sum(axis=1)).clip(min=0.0))
+        excess_r += posterior_rz[:, z] * together(said_vk - vote_av[annotator_v])
+        scale_r += posterior_rz[:, z] * together(spread_a[annotator_v, None])
+    return {
+        "agreement": float(rows.weight_r @ together(said_vk)) / pairs,
+        "excess": float(rows.weight_r @ excess_r) / pairs,
+        # Residuals of one item depend on each other: those of its pairs are added before they are squared.
+        "error": float(np.sqrt(rows.weight_r @ excess_r**2)) / pairs,
+        "correlation": float(rows.weight_r @ excess_r) / max(float(rows.weight_r @ scale_r), 1e-300),
+        "pairs": pairs,
+        "items": float(rows.weight_r[votes_r > 1].sum()),
+    }
 
 
 def check_dependence(consensus: Consensus) -> list[Finding]:
-    """Test whether votes are independent given the label, and name the pairs of annotators whose are not.
+    """Test whether votes are independent given the label, and given gold.
 
     Examples
     --------
@@ -194,86 +231,45 @@ def check_dependence(consensus: Consensus) -> list[Finding]:
     >>> votes = me.simulate_votes(n_items=400, n_annotators=6, votes_per_item=4, seed=3).votes
     >>> findings = check_dependence(me.fit(votes, draws=0))
     >>> [(finding.metric, finding.n, finding.level) for finding in findings]
-    [('excess_agreement', 400, 'info'), ('dependent_pairs', 15, 'info'), ('errors_together', 400, 'info')]
+    [('excess_agreement', 400, 'info'), ('errors_together', 400, 'info')]
     """
     return [finding for fit in consensus.fits for finding in _examined(consensus, fit)]
 
 
 def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
-    anonymous, rows = consensus.votes.anonymous, fit.patterns
-    posterior_rz = state_posterior(fit.patterns, fit.states, fit.mode, slice(0, fit.patterns.n_rows))
-    n_pairs = float((np.diff(rows.start_r).astype(np.float64) ** 2).sum()) / 2 * fit.states.n_states
-    if (step := int(n_pairs // MOST_PAIRS) + 1) > 1:
-        rows, posterior_rz = rows.take(np.arange(0, rows.n_rows, step)), posterior_rz[::step]
-    pairs = weigh_pairs(rows, posterior_rz, fit.states.votes_azv(fit.confusion_akv), anonymous=anonymous)
-    if pairs is None:
+    rows = _some(fit.patterns, float(len(fit.patterns.code_v)) * fit.states.n_states)
+    posterior_rz = state_posterior(rows, fit.states, fit.mode, slice(0, rows.n_rows))
+    figures = excess_agreement(rows, posterior_rz, fit.states.votes_azv(fit.confusion_akv))
+    if figures is None:
         text = "no item has votes of two annotators, so whether votes are independent cannot be told."
-        yield finding_of(fit, "dependence", "dependent_pairs", 0, n=0, text=text)
+        yield finding_of(fit, "dependence", "excess_agreement", 0, n=0, text=text)
         return
-    excess, half = pairs.pooled(pairs.excess_p), NormalDist().inv_cdf(0.5 + consensus.interval / 2) * pairs.pooled_error
+    excess, half = figures["excess"], NormalDist().inv_cdf(0.5 + consensus.interval / 2) * figures["error"]
     yield finding_of(
-        fit, "dependence", "excess_agreement", excess, low=excess - half, high=excess + half, n=round(pairs.n_items),
-        level=level_of(abs(excess) >= max(NOTICEABLE, SURELY * pairs.pooled_error)),
+        fit, "dependence", "excess_agreement", excess, low=excess - half, high=excess + half, n=round(figures["items"]),
+        level=level_of(abs(excess) >= max(NOTICEABLE, SURELY * figures["error"])),
         text=(
-            f"two votes on an item agree in {pairs.pooled(pairs.agreement_p):.1%} of the cases, {abs(excess):.1%} "
+            f"two votes on an item agree in {figures['agreement']:.1%} of the cases, {abs(excess):.1%} "
             f"{'less' if excess < 0 else 'more'} than independence given the label allows: errors correlate with "
-            f"{pairs.correlation:z.2f}."
+            f"{figures['correlation']:z.2f}."
         ),
         meaning="Agreement counts for more than it proves, and p is too sure.",
         remedy="Check labels by hand or against gold, and ask annotators, or models, of another kind.",
     )  # fmt: skip
-    if not anonymous:
-        yield from _dependent(consensus, fit, pairs)
-        yield from _given_gold(consensus, fit)
-
-
-def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator[Finding]:
-    pairs_named = dependent_pairs(pairs).tolist()
-    names = [_name(consensus, fit, pairs, p) for p in pairs_named]
-    n = int((pairs.items_p >= LEAST_ITEMS).sum())
-    if not names:
-        yield finding_of(fit, "dependence", "dependent_pairs", 0, n=n)
-        return
-    agreement, excess = (float(value_p[pairs_named[0]]) for value_p in (pairs.agreement_p, pairs.excess_p))
-    yield finding_of(
-        fit, "dependence", "dependent_pairs", len(names), n=n, level="doubt",
-        subject=names[0],
-        text=(
-            f"{len(names):,} of {n:,} pairs of annotators do not vote independently given the label ({listed(names)}); "
-            f"the surest agree on {agreement:.1%} of their items, where {agreement - excess:z.1%} was to be expected."
-        ),
-        meaning=(
-            "They copy, confer or share a blind spot, or their items are of another kind than the rest; p takes their "
-            "agreement for evidence."
-        ),
-        remedy="Ask them; count copies as one (--merge A+B); fit kinds of items apart (--fit-by).",
-    )  # fmt: skip
-
-
-def _given_gold(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
-    """Say how far errors go together on items whose label is known; hard items make everybody's do."""
     item_i = items_with_gold(fit)
-    pairs = pairs_given_gold(collapse(fit.ballot, whole=True).take(item_i), fit.ballot.gold_i[item_i])
-    if pairs is None or not (pairs.items_p >= LEAST_ITEMS).any():
-        return
-    correlation_p = np.where(pairs.items_p >= LEAST_ITEMS, pairs.excess_p / np.maximum(pairs.scale_p, 1e-300), -np.inf)
-    strongest = int(correlation_p.argmax())
-    name = _name(consensus, fit, pairs, strongest)
-    text = (
-        f"given the gold labels, two annotators' errors correlate with {pairs.correlation:z.2f}; most of all "
-        f"{correlation_p[strongest]:z.2f} ({name})."
-    )
-    yield finding_of(fit, "dependence", "errors_together", pairs.correlation, subject=name, n=len(item_i), text=text)
+    if not consensus.votes.anonymous and len(item_i):
+        yield from _given_gold(fit, item_i)
 
 
-def pairs_given_gold(rows: Patterns, gold_r: Ints) -> Pairs | None:
-    """Compare the errors of every two annotators on rows whose labels are known, with the error rates found there."""
+def _given_gold(fit: QuestionFit, item_i: Ints) -> Iterator[Finding]:
+    """Say how far errors go together on items whose label is known; hard items make everybody's do."""
+    rows, gold_r = collapse(fit.ballot, whole=True).take(item_i), fit.ballot.gold_i[item_i]
     count_akv = np.full((rows.n_annotators, rows.n_labels, rows.n_labels), 0.5)
     annotator_v, label_v = np.divmod(rows.code_v, rows.n_labels)
     row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
     np.add.at(count_akv, (annotator_v, gold_r[row_v], label_v), rows.weight_r[row_v])
-    return weigh_pairs(rows, np.eye(rows.n_labels)[gold_r], count_akv / count_akv.sum(axis=-1, keepdims=True))
-
-
-def _name(consensus: Consensus, fit: QuestionFit, pairs: Pairs, p: int) -> str:
-    return " · ".join(annotator_name(consensus, fit, int(a)) for a in (pairs.one_p[p], pairs.other_p[p]))
+    vote_akv = count_akv / count_akv.sum(axis=-1, keepdims=True)
+    figures = excess_agreement(rows, np.eye(rows.n_labels)[gold_r], vote_akv)
+    if figures is not None and figures["pairs"] >= FEWEST_PAIRS:
+        text = f"given the gold labels, two annotators' errors correlate with {figures['correlation']:z.2f}."
+        yield finding_of(fit, "dependence", "errors_together", figures["correlation"], n=len(item_i), text=text)

@@ -138,8 +138,8 @@ def verdict(findings: Iterable[Finding]) -> str:
     --------
     >>> verdict([Finding("laplace", "pareto_k", 0.3, level="good"), Finding("identifiability", "groups", 1.0)])
     'No doubt was found. Asked: Can the votes tell? Are the intervals right? Only the quick checks were made.'
-    >>> print(verdict([Finding("dependence", "dependent_pairs", 1, "care", level="bad", text="a and b copy.")]))
-    The consensus itself may be wrong. To settle first: Do annotators vote independently? (care: a and b copy.)
+    >>> print(verdict([Finding("dependence", "excess_agreement", 1, "care", level="bad", text="votes agree.")]))
+    The consensus itself may be wrong. To settle first: Do annotators vote independently? (care: votes agree.)
     """
     ordered = sorted(findings, key=lambda finding: RANK[finding.level])
     if not ordered:

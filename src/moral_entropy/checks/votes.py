@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from moral_entropy.checks.dependence import check_alike
 from moral_entropy.findings import Finding, level_of, listed, many
 from moral_entropy.model.consensus import SURE, Consensus, QuestionFit, below_chance, surely_below_chance, youden
 from moral_entropy.model.findings import annotator_name, finding_of
@@ -93,6 +94,7 @@ def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
         if not consensus.votes.anonymous:
             yield _hardly_known(consensus, fit)
+            yield from check_alike(consensus, fit)
 
 
 def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
@@ -255,13 +257,15 @@ def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
     reversed_i = likelihood_ik[row_i, label_i[item_i]] > likelihood_ik[row_i, counts_ik[item_i].argmax(axis=1)]
     n, by_votes = (float(ballot.count_i[some_i].sum()) for some_i in (item_i, item_i[reversed_i]))
     share, first = n / n_voted, consensus.votes.items[int(ballot.item_i[item_i[0]])]
+    reasons = {"the votes themselves are read the other way round": by_votes,
+               "the share of the label outweighs the votes": n - by_votes}  # fmt: skip
+    why = "; ".join(f"on {count:,.0f} of them {reason}" if count < n else reason
+                    for reason, count in reasons.items() if count > 0)  # fmt: skip
     return finding_of(
         fit, "identifiability", "unsupported_labels", n, n=round(n_voted),
         level=level_of(share > UNSUPPORTED, bad=share > MANY_UNSUPPORTED),
         text=(
-            f"on {n:,.0f} items ({share:.2%}; first: {first}) the model chose a label that no annotator gave: "
-            f"on {by_votes:,.0f} of them the votes themselves are read the other way round, on "
-            f"{n - by_votes:z,.0f} the share of the label outweighs the votes."
+            f"on {n:,.0f} items ({share:.2%}; first: {first}) the model chose a label that no annotator gave: {why}."
         ),
         meaning="That takes annotators worse than guessing or a very common label; often two labels have been swapped.",
         remedy=(

@@ -40,6 +40,9 @@ REPORT = "report.html"
 FEW_VOTES, GAP, SURE = 20, 0.10, 0.99
 """An annotator is named whose agreement with the others, on so many votes, is surely so far below their median."""
 
+OFF_SCREEN = ("pareto_k", "information_left")
+"""Metrics of doubts about intervals, of which the screen shows none: the report and --verbose tell them."""
+
 HEADS = ("question", "agreement", "uncertain", "majority differs", "wrong if independent")
 SHARED = "Shared mistakes come on top, and votes cannot show them"
 
@@ -296,12 +299,14 @@ def _sentences(run: Run) -> list[str]:
 
 def _warnings(run: Run, findings: Sequence[Finding]) -> Iterator[str]:
     """Yield what to look at: what must be settled, people, doubts, labels that nobody chose, notes."""
+    findings = [finding for finding in findings if finding.metric not in OFF_SCREEN]
     subjects = {name for finding in findings if finding.is_warning for name in finding.subject.split(", ")}
     yield from (f"{finding.text}." for finding in findings if finding.level == "bad")
     yield from outlying_people(run, subjects)
     yield from (f"{finding.text}." for finding in findings if finding.level == "doubt")
     many_questions = len(run.manifest["questions"]) > 1
-    for fit in run.manifest["questions"]:
+    is_said = any(finding.metric == "unsupported_labels" and finding.is_warning for finding in findings)
+    for fit in () if is_said else run.manifest["questions"]:
         if unchosen := fit.get("labels_nobody_chose"):
             about = f" on {short_name(fit['question'])}" if many_questions else ""
             yield f"{many(unchosen, 'item')}{about} {'has' if unchosen == 1 else 'have'} a label that nobody chose."
