@@ -12,8 +12,9 @@ from scipy.special import logsumexp
 
 from moral_entropy.findings import Finding
 from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.draws import log_likelihoods
 from moral_entropy.model.findings import finding_of
-from moral_entropy.model.posterior import Parameters, Posterior
+from moral_entropy.model.posterior import Parameters, Posterior, log_prior
 from moral_entropy.model.search import unpack
 from moral_entropy.votes.table import Floats
 
@@ -105,17 +106,18 @@ def check_laplace(consensus: Consensus) -> list[Finding]:
 
 
 def _tail_of(fit: QuestionFit) -> Finding:
-    posterior, log_density_s = posterior_of(fit, to_sample=True), fit.log_density_s
+    posterior = posterior_of(fit, to_sample=True)
+    assert posterior.held is not None
     n_votes, n_states, n = len(fit.patterns.code_v), fit.states.n_states, posterior.n_parameters
     n_cells = fit.ballot.n_annotators * fit.ballot.n_labels * n_states
     n_most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * n_states, 1))
     if min(fit.n_draws, n_most) < FEWEST_DRAWS:
         reason = "too few draws" if fit.n_draws < FEWEST_DRAWS else "too many votes for a cheap check"
         return finding_of(fit, "laplace", "pareto_k", float("nan"), text=f"Pareto-k left out: {reason}.")
-    draws = (Parameters(*at) for at in zip(fit.weight_sdg[:n_most], fit.confusion_sakv[:n_most], strict=True))
-    height_s = np.array([posterior.objective(at, posterior.expect(at)) for at in draws])
+    draws = Parameters(fit.weight_sdg[:n_most], fit.confusion_sakv[:n_most])
+    height_s = log_likelihoods(fit.patterns, fit.states, draws) + log_prior(posterior.held, draws)
     # A rough figure: its further digits depend on the last bits of p.
-    k = round(pareto_k(height_s - log_density_s[:n_most]), 6)
+    k = round(pareto_k(height_s - fit.log_density_s[:n_most]), 6)
     finding = finding_of(
         fit, "laplace", "pareto_k", k, n=min(n_most, fit.n_draws), level="good" if k <= USABLE else "info",
         text=f"Pareto-k of the posterior draws is {k:z.2f}, over {n:,} parameters.",

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.items.rank import ranking_frame
+from moral_entropy.items.rank import ranking_rows
 from moral_entropy.model.consensus import (
     FEW_VOTES,
     Consensus,
@@ -135,8 +135,8 @@ def summarise_annotators(consensus: Consensus, fit: QuestionFit, tally_xa: Float
     against_a, differing_a, compared_a, right_a, known_a = tally_xa
     low_a, high_a = beta_interval(right_a, known_a - right_a, consensus.interval, prior="exact")
     columns = {
-        "question": pl.repeat(ballot.question, ballot.n_annotators, eager=True),
-        "part": pl.repeat(ballot.part, ballot.n_annotators, eager=True),
+        "question": [ballot.question] * ballot.n_annotators,
+        "part": [ballot.part] * ballot.n_annotators,
         "annotator": votes.annotators.gather(ballot.annotator_a),
         "n_votes": ballot.votes_a,
         "disagreement": against_a / np.maximum(ballot.votes_a, 1),
@@ -151,15 +151,15 @@ def summarise_annotators(consensus: Consensus, fit: QuestionFit, tally_xa: Float
     return pl.DataFrame({name: columns[name] for name in schema}, schema=schema).fill_nan(None)
 
 
-def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
     """Rank annotators by disagreement with the others and by a low Youden index; those with few votes come last."""
     has_few = pl.col("role") == "few votes"
     for ranking, column, sign in (("disagreement", "disagreement_others", -1), ("youden", "youden", 1)):
         worst_first = sign * pl.col(column).round(DECIMALS)
         ranked = summary.drop_nulls(column).sort(has_few, worst_first, maintain_order=True).head(MOST_ANNOTATORS)
-        names = ranked["annotator"].cast(pl.String).to_list()
+        names = [str(name) for name in ranked["annotator"].to_list()]
         reasons = [_annotator_reason(row, ranking) for row in ranked.iter_rows(named=True)]
-        yield ranking_frame(("annotator", question, ALL), ranking, names, ranked[column].to_list(), reasons)
+        yield from ranking_rows(("annotator", question, ALL), ranking, names, ranked[column].to_list(), reasons)
 
 
 def _annotator_reason(row: dict[str, Any], ranking: str) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy.special import entr
 
@@ -21,7 +20,6 @@ from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import state_posterior
 from moral_entropy.names import ALL
 from moral_entropy.rules.rules import RULES
-from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
@@ -232,9 +230,9 @@ def first(score_i: Floats, n: int) -> NDArray[np.int64]:
     return at_i[np.argsort(-tie_key(score_i[at_i]), kind="stable")[:n]]
 
 
-def ranking_frame(
+def ranking_rows(
     where: tuple[str, str, str], ranking: str, names: Sequence[str], scores: Sequence[float], reasons: Sequence[str]
-) -> pl.DataFrame:
+) -> list[tuple[Any, ...]]:
     """Return one ranking, highest rank first, as rows of the table outliers.
 
     Parameters
@@ -246,10 +244,8 @@ def ranking_frame(
     names, scores, reasons
         One value per ranked item, annotator or word.
     """
-    equal = dict(zip(("kind", "question", "domain"), where, strict=True)) | {"ranking": ranking}
-    ranked = {"name": names, "score": scores, "reason": reasons, "rank": range(1, len(names) + 1)}
-    columns = {name: ranked.get(name, [equal.get(name)] * len(names)) for name in SCHEMAS["outliers"]}
-    return pl.DataFrame(columns, schema=SCHEMAS["outliers"])
+    ranked = zip(names, scores, reasons, range(1, len(names) + 1), strict=True)
+    return [(*where, name, score, reason, ranking, rank) for name, score, reason, rank in ranked]
 
 
 def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> list[str]:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ from moral_entropy.items.rank import (
     ItemScores,
     item_reasons,
     rank_items,
-    ranking_frame,
+    ranking_rows,
     score_items,
 )
 from moral_entropy.items.words import words_by_domain
@@ -90,7 +91,7 @@ def sum_items(
         fits_of = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
         scores = score_items(votes, [consensus.fits[b] for b in fits_of], stacked([entropies[b] for b in fits_of]))
         rankings = [*_item_rankings(votes, scores), *_word_rankings(votes, scores, word_counts)]
-        sums.rankings.append(pl.concat([SCHEMAS["outliers"].to_frame(), *rankings]))
+        sums.rankings.append(pl.DataFrame(rankings, SCHEMAS["outliers"], orient="row"))
         sums.cells.append(_counted(np.column_stack([scores.counts_ik, scores.domain_i]), scores.count_i))
         advance((n_done + 1) / len(votes.questions))
     return sums
@@ -136,7 +137,8 @@ def find_outliers(
     for question, rankings, cells in zip(consensus.votes.questions, sums.rankings, sums.cells, strict=True):
         fits_of = [(fit, tally_xa) for fit, tally_xa in fits if fit.question == question]
         summary = pl.concat([summarise_annotators(consensus, fit, tally_xa) for fit, tally_xa in fits_of])
-        outliers += [rankings, *rank_annotators(question, summary)]
+        rows = list(rank_annotators(question, summary))
+        outliers += [rankings, pl.DataFrame(rows, SCHEMAS["outliers"], orient="row")]
         summaries.append(summary)
         agreement += _agreement_frames(consensus, question, *cells)
     return {
@@ -146,19 +148,25 @@ def find_outliers(
     }
 
 
-def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[pl.DataFrame]:
-    """Yield every ranking of the items of a question."""
-    for domain, ranking, at_n in rank_items(scores, votes.domains):
-        names = votes.items.gather(scores.item_i[at_n]).cast(pl.String).to_list()
+def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of every ranking of the items of a question."""
+    rankings = list(rank_items(scores, votes.domains))
+    # All names at once: looked up ranking by ranking they would take longer than the ranking.
+    at_x = np.concatenate([np.empty(0, dtype=np.int64), *(at_n for _, _, at_n in rankings)])
+    names = iter(votes.items.gather(scores.item_i[at_x]).cast(pl.String).to_list())
+    for domain, ranking, at_n in rankings:
         score_n = scores.score_ri[ranking][at_n].tolist()
         reasons = item_reasons(votes, scores, ranking, at_n)
-        yield ranking_frame(("item", scores.question, domain), ranking, names, score_n, reasons)
+        where = ("item", scores.question, domain)
+        yield from ranking_rows(where, ranking, list(islice(names, len(at_n))), score_n, reasons)
 
 
-def _word_rankings(votes: Votes, scores: ItemScores, word_counts: dict[bytes, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _word_rankings(
+    votes: Votes, scores: ItemScores, word_counts: dict[bytes, pl.DataFrame]
+) -> Iterator[tuple[Any, ...]]:
     entropy_i = scores.score_ri["entropy"]
     for domain, words in words_by_domain(votes, scores.item_i, scores.domain_i, entropy_i, word_counts):
-        yield ranking_frame(("word", scores.question, domain), WORDS_RANKING, *words)
+        yield from ranking_rows(("word", scores.question, domain), WORDS_RANKING, *words)
 
 
 def _agreement_frames(consensus: Consensus, question: str, key_cx: Ints, weight_c: Floats) -> Iterator[pl.DataFrame]:

@@ -8,12 +8,13 @@ summarised row by row: no array of draws × items is ever held.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
-from scipy.special import softmax
+from scipy.sparse import csr_array
+from scipy.special import logsumexp, softmax
 
 from moral_entropy.model import kernels
 from moral_entropy.model.patterns import Patterns
@@ -38,7 +39,7 @@ LEAST_ITEMS = 1.0
 and a Gaussian in logs would put half of all items there."""
 
 NUMBERS_AT_ONCE = 1 << 22
-"""Normal random numbers held at once where the curvature is not dense."""
+"""Numbers held at once where draws are made or looked at some at a time."""
 
 BLOCK_ROWS = 2_048
 """Rows per call of the kernel."""
@@ -239,17 +240,39 @@ def summarise(
     return summaries
 
 
+def _log_states(patterns: Patterns, states: States, drawn: Parameters) -> Iterator[tuple[slice, Floats]]:
+    """Yield the log probability of each row's votes together with each state, some draws at a time: `log_srz`."""
+    votes_rc = csr_array(
+        (np.ones(len(patterns.code_v)), patterns.code_v, patterns.start_r),
+        shape=(patterns.n_rows, patterns.n_annotators * patterns.n_labels),
+    )
+    domain_r = patterns.domain_r if patterns.n_domains > 1 else np.zeros(patterns.n_rows, dtype=np.int32)
+    n_draws, n_states = len(drawn.weight_dg), states.n_states
+    tile = max(1, NUMBERS_AT_ONCE // (sum(votes_rc.shape) * n_states))
+    for first in range(0, n_draws, tile):
+        draws = slice(first, min(first + tile, n_draws))
+        vote_sazv = states.votes_azv(drawn.confusion_akv[draws])
+        log_cx = np.log(vote_sazv.transpose(1, 3, 0, 2)).reshape(votes_rc.shape[1], -1)
+        log_srz = (votes_rc @ log_cx).reshape(patterns.n_rows, -1, n_states).swapaxes(0, 1)
+        yield draws, log_srz + np.log(states.weight_of_states(drawn.weight_dg[draws]))[:, domain_r]
+
+
 def posterior_draws(patterns: Patterns, states: States, drawn: Parameters, rows: Ints) -> Floats:
     """Compute the model's label probabilities of some rows in every draw: `p_srk`."""
     chosen_rows = patterns.take(rows)
-    row_v = np.repeat(np.arange(chosen_rows.n_rows), np.diff(chosen_rows.start_r))
-    domain_r = chosen_rows.domain_r if chosen_rows.n_domains > 1 else np.zeros(chosen_rows.n_rows, dtype=np.int32)
     p_srk = np.empty((len(drawn.weight_dg), chosen_rows.n_rows, patterns.n_labels))
-    for p_rk, weight_dg, confusion_akv in zip(p_srk, *drawn, strict=True):
-        log_cz = np.log(states.votes_azv(confusion_akv)).transpose(0, 2, 1).reshape(-1, states.n_states)
-        log_rz = np.log(states.weight_of_states(weight_dg))[domain_r]
-        np.add.at(log_rz, row_v, log_cz[chosen_rows.code_v])
-        p_rk[:] = softmax(log_rz, axis=-1) @ states.mix_zk
+    for draws, log_srz in _log_states(chosen_rows, states, drawn):
+        p_srk[draws] = softmax(log_srz, axis=-1) @ states.mix_zk
     clamped = chosen_rows.clamp_r != UNKNOWN
     p_srk[:, clamped] = np.eye(patterns.n_labels)[chosen_rows.clamp_r[clamped]]
     return p_srk
+
+
+def log_likelihoods(patterns: Patterns, states: States, drawn: Parameters) -> Floats:
+    """Compute the log likelihood of all votes in every draw."""
+    log_s, clamped = np.empty(len(drawn.weight_dg)), np.flatnonzero(patterns.clamp_r != UNKNOWN)
+    for draws, log_srz in _log_states(patterns, states, drawn):
+        log_sr = logsumexp(log_srz, axis=-1)
+        log_sr[:, clamped] = log_srz[:, clamped, patterns.clamp_r[clamped]]
+        log_s[draws] = log_sr @ patterns.weight_r
+    return log_s

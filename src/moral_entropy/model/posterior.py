@@ -292,10 +292,7 @@ class Posterior:
 
     def objective(self, at: Parameters, counts: Counts) -> float:
         """Return the log posterior, up to a constant, with what is common held as the counts have it."""
-        pseudo = self.pseudo_counts(counts)
-        prior = (pseudo.weight_dg * np.log(at.weight_dg)).sum()
-        prior += (pseudo.confusion_akv * np.log(at.confusion_akv)).sum()
-        return counts.log_likelihood + float(prior)
+        return counts.log_likelihood + float(log_prior(self.pseudo_counts(counts), at))
 
     def gradient(self, at: Parameters, counts: Counts) -> Floats:
         """Compute its derivative in log-ratio coordinates."""
@@ -355,6 +352,12 @@ class Posterior:
         score_axt = vote_scores(self.states, at).reshape(n_annotators, -1, n_own)
         weighted_axt = counts.votes_cz.reshape(n_annotators, -1, 1) * score_axt
         return np.asarray(own_att - np.swapaxes(score_axt, 1, 2) @ weighted_axt)
+
+
+def log_prior(pseudo: Parameters, at: Parameters) -> Floats:
+    """Return the log density of the prior with these pseudo-counts, up to a constant; leading axes (draws) are kept."""
+    weights = (pseudo.weight_dg * np.log(at.weight_dg)).sum(axis=(-2, -1))
+    return np.asarray(weights + (pseudo.confusion_akv * np.log(at.confusion_akv)).sum(axis=(-3, -2, -1)))
 
 
 def _multinomial(total: Floats, shares: Floats) -> Floats:

@@ -318,28 +318,51 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
     summary
         The table annotator_summary, which has each annotator's share of votes against the majority.
     """
-    schema = with_ids(SCHEMAS["annotators"], annotator=consensus.votes.annotators.dtype)
-    frames = [pl.DataFrame(schema=schema)]
-    for fit in consensus.fits:
+    columns, summaries = [], summary.partition_by("question", "part", as_dict=True)
+    for f, fit in enumerate(consensus.fits):
         ballot, n_cells = fit.ballot, fit.ballot.n_labels**2
-        disagreement_a = summary.filter(question=fit.question, part=ballot.part)["disagreement"].to_numpy()
-        labels = pl.Series(ballot.labels, dtype=pl.String)
-        low_akv, high_akv = _bounds(fit, consensus.interval)
+        disagreement_a = summaries[fit.question, ballot.part]["disagreement"].to_numpy()
+        by_annotator = (ballot.annotator_a, ballot.votes_a, disagreement_a)
         cell_c = np.tile(np.arange(n_cells), ballot.n_annotators)
-        columns = {
-            "question": pl.repeat(ballot.question, len(cell_c), eager=True),
-            "annotator": consensus.votes.annotators.gather(np.repeat(ballot.annotator_a, n_cells)),
-            "n_votes": np.repeat(ballot.votes_a, n_cells),
-            "disagreement": np.repeat(disagreement_a, n_cells),
-            "true": labels.gather(cell_c // ballot.n_labels),
-            "voted": labels.gather(cell_c % ballot.n_labels),
-            "probability": fit.confusion_akv.ravel(),
-            "low": _or_null(low_akv.ravel()),
-            "high": _or_null(high_akv.ravel()),
-            "part": pl.repeat(ballot.part, len(cell_c), eager=True),
-        }
-        frames.append(pl.DataFrame(columns, schema=schema))
-    return pl.concat(frames)
+        low_akv, high_akv = _bounds(fit, consensus.interval)
+        columns.append([
+            np.full(len(cell_c), f), *(np.repeat(values_a, n_cells) for values_a in by_annotator),
+            *divmod(cell_c, ballot.n_labels), fit.confusion_akv.ravel(), low_akv.ravel(), high_akv.ravel(),
+        ])  # fmt: skip
+    fit_x, annotator_x, votes_x, against_x, true_x, voted_x, rate_x, low_x, high_x = _joined(columns)
+    named = {
+        **_names_of_fits(consensus, fit_x),
+        "annotator": consensus.votes.annotators.gather(annotator_x),
+        "n_votes": votes_x,
+        "disagreement": against_x,
+        "true": _names_of_labels(consensus, fit_x, true_x),
+        "voted": _names_of_labels(consensus, fit_x, voted_x),
+        "probability": rate_x,
+        "low": _or_null(low_x),
+        "high": _or_null(high_x),
+    }
+    schema = with_ids(SCHEMAS["annotators"], annotator=consensus.votes.annotators.dtype)
+    return pl.DataFrame({name: named[name] for name in schema}, schema=schema)
+
+
+def _joined(columns: Iterable[Sequence[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
+    """Put the columns of many fits one below the other: names are then looked up once, not fit by fit."""
+    return (np.concatenate(parts) for parts in zip(*columns, strict=True))
+
+
+def _names_of_fits(consensus: Consensus, fit_x: Ints) -> dict[str, pl.Series]:
+    """Return the columns question and part of rows that know their fit."""
+    ballots = [fit.ballot for fit in consensus.fits]
+    questions, parts = [ballot.question for ballot in ballots], [ballot.part for ballot in ballots]
+    return {"question": pl.Series(questions).gather(fit_x), "part": pl.Series(parts).gather(fit_x)}
+
+
+def _names_of_labels(consensus: Consensus, fit_x: Ints, label_x: Ints) -> pl.Series:
+    """Return labels by name, of rows that know their fit; null where the label is `UNKNOWN`."""
+    labels = [label for fit in consensus.fits for label in (*fit.ballot.labels, None)]
+    size_f = np.array([fit.ballot.n_labels + 1 for fit in consensus.fits])
+    first_f = np.cumsum(size_f) - size_f
+    return pl.Series(labels, dtype=pl.String).gather(first_f[fit_x] + label_x % size_f[fit_x])
 
 
 def _bounds(fit: QuestionFit, interval: float) -> Floats:
@@ -358,32 +381,32 @@ def _bounds(fit: QuestionFit, interval: float) -> Floats:
 
 def push_frame(consensus: Consensus) -> pl.DataFrame:
     """Return, fit by fit, the prior's rows, and one row per annotator, possible vote and label it is compared for."""
-    annotators = consensus.votes.annotators
-    nobody, no_vote = pl.Series([None], dtype=annotators.dtype), pl.Series([None], dtype=pl.String)
-    frames = []
-    for fit in consensus.fits:
-        frames.append(_push_frame(fit, nobody, no_vote, prior_pushes(fit, consensus.interval)))
-        labels = pl.Series(fit.ballot.labels, dtype=pl.String)
-        for chunk, push_bavc in vote_pushes(fit, consensus.interval):
-            frames.append(_push_frame(fit, annotators.gather(fit.ballot.annotator_a[chunk]), labels, push_bavc))
-    return pl.concat(frames)
-
-
-def _push_frame(fit: QuestionFit, annotators: pl.Series, voted: pl.Series, push_bavc: Floats) -> pl.DataFrame:
-    a, v, c = (index.ravel() for index in np.indices(push_bavc.shape[1:]))
-    classes = pl.Series([fit.ballot.labels[k] for k in spoken_for(fit.ballot)[1]], dtype=pl.String)
-    push, low, high = (_or_null(bound_avc.ravel()) for bound_avc in push_bavc)
-    columns = {
-        "question": pl.repeat(fit.ballot.question, len(a), eager=True),
-        "part": pl.repeat(fit.ballot.part, len(a), eager=True),
-        "annotator": annotators.gather(a),
-        "voted": voted.gather(v),
-        "class": classes.gather(c),
-        "push": push,
-        "low": low,
-        "high": high,
+    columns = []
+    for f, fit in enumerate(consensus.fits):
+        classes = np.array(spoken_for(fit.ballot)[1])
+        no_one, no_vote, labels = np.array([UNKNOWN]), np.array([UNKNOWN]), np.arange(fit.ballot.n_labels)
+        pushes = [(no_one, no_vote, prior_pushes(fit, consensus.interval))]
+        pushes += [
+            (fit.ballot.annotator_a[chunk], labels, push_bavc)
+            for chunk, push_bavc in vote_pushes(fit, consensus.interval)
+        ]
+        for annotator_a, voted_v, push_bavc in pushes:
+            a, v, c = (index.ravel() for index in np.indices(push_bavc.shape[1:]))
+            columns.append(
+                [np.full(len(a), f), annotator_a[a], voted_v[v], np.take(classes, c), *push_bavc.reshape(3, -1)]
+            )
+    fit_x, annotator_x, voted_x, class_x, push_x, low_x, high_x = _joined(columns)
+    annotators = pl.concat([consensus.votes.annotators, pl.Series([None], dtype=consensus.votes.annotators.dtype)])
+    named = {
+        **_names_of_fits(consensus, fit_x),
+        "annotator": annotators.gather(annotator_x % len(annotators)),
+        "voted": _names_of_labels(consensus, fit_x, voted_x),
+        "class": _names_of_labels(consensus, fit_x, class_x),
+        "push": _or_null(push_x),
+        "low": _or_null(low_x),
+        "high": _or_null(high_x),
     }
-    return pl.DataFrame(columns, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))
+    return pl.DataFrame(named, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))
 
 
 # --- The manifest ----------------------------------------------------------------------------------------------------
