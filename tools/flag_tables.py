@@ -15,10 +15,9 @@ from typing import Any
 from typer import Context
 from typer.core import TyperCommand
 
-from moral_entropy.cli.commands import SENTENCES, load_command
-from moral_entropy.cli.flags import rare_options
+from moral_entropy.cli.commands import SENTENCES, load_command, load_function
+from moral_entropy.cli.flags import rare_options, stages_of
 from moral_entropy.option_fields import metavar_of
-from moral_entropy.options import AuditOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 BEGIN, END = "<!-- flags -->", "<!-- end of flags -->"
@@ -42,14 +41,15 @@ def table(command: str) -> str:
     for panel, flags in groupby(flags_of(command), key=panel_of):
         title = f"*{panel or 'General'}*\n\n" if panel or parts else ""
         parts.append(f"{title}| flag | value | meaning |\n| --- | --- | --- |\n{''.join(rows(list(flags)))}")
-    if command == "audit":
-        parts.append(f"*With `--set`*\n\n| name | value | meaning |\n| --- | --- | --- |\n{''.join(rare_rows())}")
+    if rare := "".join(rare_rows(command)):
+        parts.append(f"*With `--set`*\n\n| name | value | meaning |\n| --- | --- | --- |\n{rare}")
     return "\n".join(parts)
 
 
-def rare_rows() -> Iterator[str]:
-    """Return one row per option of an audit that has no flag of its own."""
-    for keyword, (_, option) in rare_options(AuditOptions).items():
+def rare_rows(command: str) -> Iterator[str]:
+    """Return one row per option of a command that has no flag of its own."""
+    stages = stages_of(load_function(command)).values()
+    for keyword, (_, option) in (pair for stage in stages for pair in rare_options(stage).items()):
         default = f" Default: {option.shown_default}." if option.shown_default else ""
         cells = (f"`{keyword.replace('_', '-')}`", f"`{metavar_of(option) or 'true|false'}`", option.help + default)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"

@@ -10,11 +10,12 @@ from __future__ import annotations
 import inspect
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from keyword import iskeyword
 from numbers import Real
 from pathlib import Path
 from textwrap import fill
@@ -42,6 +43,8 @@ class Option:
         What it does, in a sentence or two.
     flag
         Its name on the command line; empty where it has none.
+    short
+        Its short name, such as -n.
     metavar
         What the value is called in `--help`; empty where it follows from the type.
     panel
@@ -60,6 +63,7 @@ class Option:
     help: str
     flag: str
     metavar: str = ""
+    short: str = ""
     panel: str = ""
     least: float | None = None
     everyday: bool = False
@@ -68,7 +72,8 @@ class Option:
     @property
     def keyword(self) -> str:
         """Its name among the options of a whole run: that of its flag."""
-        return self.flag.removeprefix("--").replace("-", "_") or self.name
+        name = self.flag.removeprefix("--").replace("-", "_")
+        return self.name if not name or iskeyword(name) else name
 
     @property
     def shown_default(self) -> str:
@@ -234,7 +239,7 @@ def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
     value
         What was given.
     kind
-        The type: a number, text, a Literal, a tuple of these, or a union.
+        The type: a number, text, a Literal, a tuple of these, or a union; a Sequence for flags that are repeated.
     typed
         Whether a text is what somebody typed, so that "80,20" is two numbers.
 
@@ -248,8 +253,8 @@ def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
         for choice in kinds:
             with suppress(ValueError):
                 return convert(value, choice, typed=typed)
-    if origin is tuple:
-        return _convert_to_tuple(value, kinds, typed=typed)
+    if origin in (tuple, Sequence):
+        return _convert_to_tuple(value, kinds if origin is tuple else (*kinds, ...), typed=typed)
     chosen = origin is Literal and value in kinds
     if kind in (Any, object) or chosen or (kind is NoneType and value is None):
         return value
@@ -258,6 +263,8 @@ def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
         return make(value)
     if typed and isinstance(value, str) and kind in (int, float):
         return kind(value)
+    if typed and kind is bool and value in ("true", "false"):
+        return value == "true"
     raise ValueError(value)
 
 

@@ -397,6 +397,8 @@ class PanelOptions(StageOptions):
 class JudgeOptions(PanelOptions):
     """What is scored, for whom and against which limit, and what is said of judges."""
 
+    rare = ("cluster_column", "interval", "epsilon")
+
     by: str | None = option(
         "One score per value of a column: domain, or a column that the audit was told to keep. A column system is "
         "taken by default, else domains.",
@@ -496,6 +498,8 @@ class AuditOptions(StageOptions):
 class ValidationOptions(StageOptions):
     """What to check of a consensus, and for how long."""
 
+    rare = ("seed", "chains", "tune", "draws", "members")
+
     checks: tuple[str, ...] | None = option("Only these checks, as laplace,priors,gold; all when not given.")
     seed: int = option("Seed of everything random: same seed, same figures.", 0, least=0)
     chains: int = option("Chains of NUTS.", 4, least=1)
@@ -515,6 +519,7 @@ class TrainOptions(StageOptions):
     """One training: targets, model and hyperparameters, which `tfidf` does not use."""
 
     panel = "How to train"
+    rare = ("batch_size", "learning_rate", "max_length", "seed")
 
     labels: str = option(
         "Kind of target: soft (p), hard (the consensus label), gold, published, or a rule of the audit such as "
@@ -587,6 +592,7 @@ class ReproduceOptions(StageOptions):
     """How to fit the corpora; everything else is as in the paper."""
 
     panel = FIT
+    rare = ("draws", "seed", "steps", "preset")
 
     draws: int = option("Posterior draws.", 1_000, least=2)
     seed: int = option("Seed of the draws and of the twins.", 0, least=0)

@@ -7,6 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 Advance = Callable[[float], None]
 """Called with the share done so far, between 0 and 1."""
@@ -46,44 +52,52 @@ def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
     return advance
 
 
+class Bars:
+    """One bar per stage on standard error, on a terminal only; the value is called with stage and share."""
+
+    def __init__(self, *, hidden: bool = False) -> None:
+        self._shown = sys.stderr.isatty() and not hidden
+        self._tasks: dict[str, TaskID] = {}
+        self._progress: RichProgress | None = None
+
+    def __enter__(self) -> Bars:
+        """Begin to show bars."""
+        if self._shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+            bars = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            self._progress = bars.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Clear the bars away."""
+        if self._progress is not None:
+            self._progress.stop()
+
+    def __call__(self, stage: str, share: float) -> None:
+        """Move the bar of a stage; the bars of earlier stages are full."""
+        if self._progress is None:
+            return
+        if stage not in self._tasks:
+            for task in self._tasks.values():
+                self._progress.update(task, completed=1.0)
+            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
+        self._progress.update(self._tasks[stage], completed=share)
+
+
 @contextmanager
-def bar(title: str, *, visible: bool | None = None) -> Iterator[Advance]:
-    """Show a bar while the block runs; yields the function that moves it. Parameters are those of `named_bar`.
+def bar(title: str, *, hidden: bool = False) -> Iterator[Advance]:
+    """Show a bar while the block runs; yields the function that moves it.
 
     Examples
     --------
-    >>> with bar("reading", visible=False) as advance:
+    >>> with bar("reading", hidden=True) as advance:
     ...     advance(0.5)
     """
-    with named_bar(title, visible=visible) as (advance, _):
-        yield advance
-
-
-@contextmanager
-def named_bar(title: str, *, visible: bool | None = None) -> Iterator[tuple[Advance, Callable[[str], None]]]:
-    """Show a bar while the block runs; yields a function that moves it and one that renames it.
-
-    Parameters
-    ----------
-    title
-        What is being done, in a word or two.
-    visible
-        Force the bar on or off; by default it follows whether standard error is a terminal.
-    """
-    if not (sys.stderr.isatty() if visible is None else visible):
-        yield ignore, lambda _name: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=1.0)
-
-        def advance(share: float) -> None:
-            progress.update(task, completed=share)
-
-        yield advance, lambda name: progress.update(task, description=name)
+    with Bars(hidden=hidden) as bars:
+        yield partial(bars, title)
 
 
 @dataclass

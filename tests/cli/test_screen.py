@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from moral_entropy.cli.screen import Bars
+from moral_entropy.progress import Bars
 
 
 class Terminal(io.StringIO):

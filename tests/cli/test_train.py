@@ -152,7 +152,7 @@ class TestWithoutPyTorch:
         (["--labels", "fuzzy"], 1, "there is no rule 'fuzzy'"),
         (["--labels", "published"], 1, "no published labels"),
         (["--model", "./nowhere"], 1, "nowhere is no model folder"),
-        (["--learning-rate", "0"], 2, "--learning-rate is 0"),
+        (["--learning-rate", "0"], 2, "--set learning-rate is 0"),
         (["--layers", "2"], 2, "--layers"),
     ],
 )

@@ -52,8 +52,9 @@ def audit(
     """
     refuse_missing((*source, options.read.gold_file, *options.verdict.spot_check))
     # Late, so that --help, misused flags and files that are not there are answered at once.
-    from moral_entropy.cli.screen import Bars, print_warnings
+    from moral_entropy.cli.screen import print_warnings
     from moral_entropy.cli.show_audit import print_run, print_run_as_json
+    from moral_entropy.progress import Bars
 
     with Bars(hidden=quiet or json) as progress:
         keywords = {"force": force, "command": command_line(context), "progress": progress}

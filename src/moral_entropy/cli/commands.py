@@ -80,20 +80,23 @@ COMPLETION = "_MORAL_ENTROPY_COMPLETE"
 """Environment variable that a shell sets to ask for completions, which need every command."""
 
 
-def make_app(typed: Sequence[str]) -> typer.Typer:
-    """Return the program with all its commands listed, and the one that was typed loaded."""
+def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
+    """Return the program with all its commands listed and the one that was typed loaded, and the line it is to read."""
     app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(start)
-    command = next((word for word in typed if not word.startswith("-")), None)
+    command, line = next((word for word in typed if not word.startswith("-")), None), list(typed)
     if command in GONE:
         msg = f"{command} went with version 0.3: {GONE[command]}"
         raise UsageError(msg)
     for group, sentences in GROUPS.items():
         for name, sentence in sentences.items():
-            loaded = name == command or COMPLETION in os.environ
-            add = app.command(name, help=None if loaded else sentence, rich_help_panel=group)
-            add(load_function(name) if loaded else start)
-    return app
+            function: Callable[..., None] = start
+            if loaded := name == command or COMPLETION in os.environ:
+                from moral_entropy.cli.flags import with_flags, with_old_flags
+
+                line, function = with_old_flags(line, load_function(name)), with_flags(load_function(name))
+            app.command(name, help=None if loaded else sentence, rich_help_panel=group)(function)
+    return app, line
 
 
 def start(
@@ -112,12 +115,11 @@ def start(
 
 
 def load_function(name: str) -> Callable[..., None]:
-    """Load the function of a command, with its flags as parameters."""
-    from moral_entropy.cli.flags import with_flags
-
+    """Load the function of a command, which takes options."""
     plain = name.replace("-", "_")
     module, _, function = PLACES.get(name, f"{plain}.{plain}").partition(".")
-    return with_flags(getattr(import_module(f"moral_entropy.cli.{module}"), function))
+    loaded: Callable[..., None] = getattr(import_module(f"moral_entropy.cli.{module}"), function)
+    return loaded
 
 
 def load_command(name: str) -> Any:
@@ -128,4 +130,4 @@ def load_command(name: str) -> Any:
     >>> load_command("next").help.splitlines()[0] == SENTENCES["next"]
     True
     """
-    return vars(typer.main.get_command(make_app([name])))["commands"][name]
+    return vars(typer.main.get_command(make_app([name])[0]))["commands"][name]

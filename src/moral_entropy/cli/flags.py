@@ -10,10 +10,10 @@ import inspect
 import json
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
@@ -72,6 +72,12 @@ def read_flag(flag: str, text: str, kind: Any) -> Any:
         raise UsageError(msg) from None
 
 
+def stages_of(command: Callable[..., None]) -> dict[str, type[StageOptions]]:
+    """Return the parameters of a command that are options of a stage."""
+    hints = get_type_hints(command)
+    return {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
+
+
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Turn a command that takes options into one that takes their flags.
 
@@ -87,15 +93,14 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     >>> with_flags(show)(source="votes.csv", items="7")
     votes.csv 7
     """
-    hints = get_type_hints(command, include_extras=True)
-    stages = {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
+    hints, stages = get_type_hints(command, include_extras=True), stages_of(command)
     parameters = list(_flat_parameters(command, hints, stages))
 
     @wraps(command)
     def flat(**typed: Any) -> None:
-        file = typed.pop("settings", None)
+        file, values = typed.pop("settings", None), _set_values(stages.values(), typed.pop("set_options", None) or ())
         for name, stage in stages.items():
-            typed[name] = _options(stage, typed, file)
+            typed[name] = _options(stage, typed | values, file)
         command(**{name: value for name, value in typed.items() if name in hints})
 
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -107,23 +112,22 @@ def _flat_parameters(
     command: Callable[..., None], hints: Mapping[str, Any], stages: Mapping[str, type[StageOptions]]
 ) -> Iterator[inspect.Parameter]:
     """Yield the parameters of a command as typer shows them, options as flags."""
-    all_of_them, rare = False, list[str]()
+    few, rare = False, list[str]()
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in stages:
             yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
             continue
         options = flags_of(stages[name])
-        everyday = any(option.everyday for _, option in options)
-        all_of_them |= everyday
         rare += [keyword.replace("_", "-") for keyword in rare_options(stages[name])]
+        few |= (everyday := any(option.everyday for _, option in options))
         for _, option in options:
             yield _flag_parameter(option, hidden=everyday and not option.everyday)
-    if all_of_them:
+    if few:
         about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
-        yield _parameter("help_all", bool, False, "--help-all", **about)
+        yield _parameter("help_all", bool, "--help-all", default=False, **about)
     if rare:
         help = f"Any option, also those without a flag: {', '.join(rare)}. May be repeated. Example: --set {rare[0]}=…"
-        yield _parameter("set_options", list[str] | None, None, "--set", help=help, metavar="NAME=VALUE", hidden=True)
+        yield _parameter("set_options", list[str] | None, "--set", help=help, metavar="NAME=VALUE", hidden=few)
 
 
 def flags_of(stage: type[StageOptions]) -> list[tuple[str, Option]]:
@@ -138,20 +142,22 @@ def rare_options(stage: type[StageOptions]) -> dict[str, tuple[str, Option]]:
 
 def _flag_parameter(option: Option, *, hidden: bool) -> inspect.Parameter:
     """Return the parameter of an option; a switch has its opposite beside it, for what settings turn on."""
-    about: dict[str, Any] = {"panel": option.panel, "hidden": hidden}
     default = f" Default: {option.shown_default}." if option.shown_default else ""
+    about: dict[str, Any] = {"panel": option.panel, "hidden": hidden, "help": option.help + default}
     if option.kind is bool:
         flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}"
-        return _parameter(option.keyword, cast("Any", bool | None), None, flag, help=option.help + default, **about)
-    metavar, kind = metavar_of(option), cast("Any", str | None)
-    return _parameter(option.keyword, kind, None, option.flag, help=option.help + default, metavar=metavar, **about)
+        return _parameter(option.keyword, bool | None, flag, **about)
+    kind = list[str] | None if get_origin(option.kind) is Sequence else str | None
+    short = [option.short] if option.short else []
+    return _parameter(option.keyword, kind, option.flag, *short, metavar=metavar_of(option), **about)
 
 
-def _parameter(name: str, kind: Any, default: Any, flag: str, *, panel: str = "", **about: Any) -> inspect.Parameter:
-    flag_option = typer.Option(flag, show_default=False, rich_help_panel=panel or None, **about)
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, flag_option], default=default
-    )
+def _parameter(
+    name: str, kind: Any, *flags: str, default: Any = None, panel: str = "", **about: Any
+) -> inspect.Parameter:
+    flag_option = typer.Option(*flags, show_default=False, rich_help_panel=panel or None, **about)
+    by_keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, by_keyword, annotation=Annotated[kind, flag_option], default=default)
 
 
 def _show_all(context: typer.Context, is_set: bool) -> None:
@@ -162,18 +168,19 @@ def _show_all(context: typer.Context, is_set: bool) -> None:
         raise typer.Exit
 
 
-def _options(stage: type[StageOptions], typed: dict[str, Any], file: str | None) -> StageOptions:
+def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | None) -> StageOptions:
     """Make options of a settings file and of the flags, which decide where both say something."""
     settings = read_settings(file)
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
     in_settings = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
-    on_line = [(section, option, _flag_value(option, typed)) for section, option in flags_of(stage)]
-    on_line += _set_values(stage, typed.pop("set_options", None) or ())
-    for section, option, value in on_line:
+    for section, keyword, option in keywords(stage):
+        value = typed.get(keyword)
         place = values.setdefault(section, {}) if section else values
         # A section that is no table is refused below.
         if value is not None and isinstance(place, dict):
-            place[option.name] = value
+            place[option.name] = read_flag(
+                option.flag.replace("--", "--set ") if option.rare else option.flag, value, option.kind
+            )
             in_settings.discard(option.name)
     try:
         with naming_flags(in_settings):
@@ -183,40 +190,32 @@ def _options(stage: type[StageOptions], typed: dict[str, Any], file: str | None)
         raise UsageError(str(error)) from error
 
 
-def _flag_value(option: Option, typed: dict[str, Any]) -> Any:
-    """Take the value of a flag out of what was typed; None where nothing was."""
-    value = typed.pop(option.keyword)
-    return value if value is None or option.kind is bool else read_flag(option.flag, value, option.kind)
-
-
-def _set_values(stage: type[StageOptions], settings: Sequence[str]) -> list[tuple[str, Option, Any]]:
-    """Read what was typed after `--set`: the section, the option and its value."""
-    options, values = {keyword: (section, option) for section, keyword, option in keywords(stage)}, []
-    for text in settings:
+def _set_values(stages: Iterable[type[StageOptions]], texts: Sequence[str]) -> dict[str, str]:
+    """Read what was typed after `--set`: values by keyword."""
+    options, values = {keyword for stage in stages for _, keyword, _ in keywords(stage)}, {}
+    for text in texts:
         name, equals, value = text.partition("=")
         keyword = name.strip().replace("-", "_")
         if not equals or keyword not in options:
             problem = f"there is no option {name!r}.{did_you_mean(keyword, options)}" if equals else "write NAME=VALUE."
             msg = f"--set {text}: {problem}"
             raise UsageError(msg)
-        section, option = options[keyword]
-        yes_or_no = {"true": True, "false": False}.get(value) if option.kind is bool else None
-        values.append(
-            (section, option, read_flag(f"--set {name}", value, option.kind) if yes_or_no is None else yes_or_no)
-        )
+        values[keyword] = value
     return values
 
 
-def with_old_flags(typed: Sequence[str], stage: type[StageOptions]) -> list[str]:
+def with_old_flags(typed: Sequence[str], command: Callable[..., None]) -> list[str]:
     """Write flags that `--set` has replaced as it wants them; until version 0.4.
 
     Examples
     --------
     >>> from moral_entropy.options import FitOptions
-    >>> with_old_flags(["--threads", "1", "--draws", "0"], FitOptions)
+    >>> def fit(options: FitOptions) -> None: ...
+    >>> with_old_flags(["--threads", "1", "--draws", "0"], fit)
     ['--set', 'threads=1', '--draws', '0']
     """
-    rare, words, line = {option.flag: option for _, option in rare_options(stage).values()}, list(typed), list[str]()
+    options = [option for stage in stages_of(command).values() for _, option in rare_options(stage).values()]
+    rare, words, line = {option.flag: option for option in options}, list(typed), list[str]()
     while words:
         flag, equals, value = words.pop(0).partition("=")
         if flag not in rare:

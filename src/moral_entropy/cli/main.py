@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Late: from here on, whatever takes time can be stopped.
         from moral_entropy.cli.commands import make_app
 
-        line = as_now(typed)
-        code = int(make_app(line)(line, prog_name="moral-entropy", standalone_mode=False, obj=typed) or DONE)
+        app, line = make_app(typed)
+        code = int(app(line, prog_name="moral-entropy", standalone_mode=False, obj=typed) or DONE)
     except BaseException as raised:
         error = raised
     stopped = end_listening()
@@ -59,16 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     finally:
         restore_signals(program_ends=arguments is None)
-
-
-def as_now(typed: list[str]) -> list[str]:
-    """Return what was typed with the flags of 0.2's audit as they are now."""
-    if "audit" not in typed[:1]:
-        return typed
-    from moral_entropy.cli.flags import with_old_flags
-    from moral_entropy.options import AuditOptions
-
-    return with_old_flags(typed, AuditOptions)
 
 
 def silence_stdout() -> None:

@@ -3,61 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from moral_entropy.cli.flags import Force, Json, Run, names, read_flag, refuse_existing
-from moral_entropy.cli.screen import plain_table, print_json, print_parts, printable
+from moral_entropy.cli.flags import Force, Json, Run, read_flag, refuse_existing
+from moral_entropy.cli.screen import filled, printable, rows_table, show
 from moral_entropy.errors import UsageError
 from moral_entropy.names import ALL
+from moral_entropy.option_fields import StageOptions, option
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
-Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a file of tasks instead.")]
-Tool = Literal["csv", "xlsx", "label-studio", "argilla", "doccano", "prodigy"]
-To = Annotated[Tool, Option("--to", help="What the file is for: a spreadsheet, or an annotation tool.")]
-Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
-Target = Annotated[
-    str | None,
-    Option("--target", metavar="SHARE", help="How many votes until so few labels are uncertain: 0.1, or wrong=0.05."),
-]
-Predictions = Annotated[bool, Option("--predictions", help="Show the label and p to whoever annotates.")]
-For = Annotated[
-    Literal["votes", "people"],
-    Option("--for", help="votes: items that need votes; people: labels to accept, and items to send."),
-]
-Agreement = Annotated[
-    float,
-    Option("--agreement", metavar="X", help="With --for people: share of accepted labels that people agree with."),
-]
-WHO = "Who can be asked; all whose checked votes are not worse than others'."
-Annotators = Annotated[str | None, Option("--annotators", metavar="A,B,…", help=WHO)]
+    from moral_entropy.runs.run import Run as OpenRun
+
 Within = Annotated[float, Option("--within", metavar="X", help="Half the width of the intervals.")]
 Price = Annotated[str, Option("--price", metavar="X,Y", help="Price of one vote, and of one check.")]
 
-WIDTH, BAR = 80, 30
+BAR, RISK = 30, 0.1
+"""Characters of a bar that stands for all labels; how often accepted labels may agree less than was promised."""
+
+QUEUE = "rank: {rank} | item: {item:30} | ask: {annotator:20} | right: {labels_right:.3f} | now: {reason}"
+PEOPLE = (
+    "rank: {rank} | question: {question:20} | item: {item:40} | label: {label:20} | confidence: {confidence:.3f} | "
+    "wrong: {expected_gain:.2f}"
+)
+PLANS = (
+    "votes per item: {votes_per_item} | items: {items:,} | votes: {votes:,} | annotators: {annotators:,} | "
+    "checks: {checks:,} | wrong: {wrong:.1%} | cost: {cost:,.2f}"
+)
 
 
-def next_items(
-    run: Run,
-    number: Number = 100,
-    out: Out = None,
-    to: To = "csv",
-    question: Question = None,
-    target: Target = None,
-    annotators: Annotators = None,
-    predictions: Predictions = False,
-    audience: For = "votes",
-    agreement: Agreement = 0.95,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class NextOptions(StageOptions):
+    """Which items are listed, for whom, and where."""
+
+    rare = ("agreement",)
+
+    number: int = option("How many items.", 100, short="-n", least=1)
+    out: Path | None = option("Write a file of tasks instead.", metavar="FILE", short="-o")
+    to: Literal["csv", "xlsx", "label-studio", "argilla", "doccano", "prodigy"] = option(
+        "What the file is for: a spreadsheet, or an annotation tool.", "csv"
+    )
+    question: str | None = option("Only this question.")
+    target: str | None = option(
+        "How many votes until so few labels are uncertain: 0.1, or wrong=0.05.", metavar="SHARE"
+    )
+    annotators: tuple[str, ...] = option("Who can be asked; all whose checked votes are not worse than others'.", ())
+    predictions: bool = option("Show the label and p to whoever annotates.", False)
+    audience: Literal["votes", "people"] = option(
+        "votes: items that need votes; people: labels to accept, and items to send.", "votes", flag="--for"
+    )
+    agreement: float = option("With --for people: share of accepted labels that people agree with.", 0.95)
+
+    def problems(self) -> Iterator[str]:
+        """Yield a layout without a file."""
+        if self.out is None and self.to != "csv":
+            yield f"--to {self.to} writes a file. Name it with -o."
+
+
+def next_items(run: Run, options: NextOptions, force: Force = False, json: Json = False) -> None:
     """Say how many more votes help, and list the items on which they put most labels right.
 
     Items with gold or a checked answer are never listed. With --for people: which labels can be accepted without a
@@ -65,39 +74,32 @@ def next_items(
 
     Example: moral-entropy next run/ --target 0.1 -n 100 -o queue.csv
     """
-    voters = names("--annotators", annotators)
-    figure, share = _target(target)
-    if out is None and to != "csv":
-        msg = f"--to {to} writes a file. Name it with -o."
-        raise UsageError(msg)
+    target, out = _target(options.target), None if options.out is None else Path(options.out)
     if out is not None:
         refuse_existing(out, force=force)
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
-    if audience == "people":
-        from moral_entropy.cli.show_people import show_people
-
-        show_people(opened, number, agreement, question=question, out=out, to=to, json=json)
+    if options.audience == "people":
+        _show_people(opened, options, out, json=json)
         return
     from moral_entropy.planning import forecast, next_votes, worse_than_the_team
 
-    bad = {} if voters else worse_than_the_team(opened)
-
-    queue = next_votes(opened, number, question=question, annotators=voters)
-    curve = forecast(opened, question=question, annotators=voters)
-    parts: list[str | Table] = [*_answer(curve, figure, share), *_not_asked(bad)]
+    bad = {} if options.annotators else worse_than_the_team(opened)
+    queue = next_votes(opened, options.number, question=options.question, annotators=options.annotators)
+    curve = forecast(opened, question=options.question, annotators=options.annotators)
+    parts: list[str | Table] = [*_answer(curve, *target), *_not_asked(bad), ""]
     if out is not None:
         from moral_entropy.report.export import write_tasks
 
-        hint = write_tasks(opened, queue, out, to=to, predictions=predictions)
-        parts += ["", f"{out}: {queue.height:,} items to annotate", hint]
+        hint = write_tasks(opened, queue, out, to=options.to, predictions=options.predictions)
+        parts += [f"{out}: {queue.height:,} items to annotate", hint]
+    elif queue.is_empty():
+        parts.append("No item is open that further votes would put right.")
     else:
-        parts += ["", *_queue(queue)]
-    if json:
-        print_json("next", {"items": queue, "forecast": curve, "not_asked": bad})
-    else:
-        print_parts(parts)
+        rows = queue.with_columns(queue["annotator"].fill_null("(someone new)"))
+        parts += [rows_table(rows, QUEUE), "right: labels that one more vote is expected to put right"]
+    show("next", {"items": queue, "forecast": curve, "not_asked": bad}, parts, as_json=json)
 
 
 def _target(text: str | None) -> tuple[str, float | None]:
@@ -118,67 +120,69 @@ def _answer(forecast: pl.DataFrame, figure: str, share: float | None) -> Iterato
 
     curve = forecast.filter(question=ALL)
     items, now, end = round(curve["items"][0]), curve.row(0, named=True), last_useful(curve)
-    yield fill(
+    yield filled(
         f"{now['uncertain'] * items:,.0f} of {items:,} labels are uncertain ({now['uncertain']:.0%}), and about "
         f"{now['wrong']:.0%} are wrong if errors are independent. One more vote per round on every item that is open "
-        "and still uncertain:",
-        WIDTH,
+        "and still uncertain:"
     )
     curve = curve.unique("votes", keep="first", maintain_order=True)
     n_rounds = max(end, 3) if end < curve.height - 1 else end
-    rows = [
-        (f"{row['votes']:,.0f}", f"{row['uncertain']:.1%}", f"{row['wrong']:.1%}", "█" * round(BAR * row["uncertain"]))
-        for row in curve.head(n_rounds + 1).iter_rows(named=True)
-    ]
-    yield plain_table(("more votes", "uncertain", "wrong", ""), rows)
+    rounds = [row | {"bar": "█" * round(BAR * row["uncertain"])} for row in curve.head(n_rounds + 1).to_dicts()]
+    yield rows_table(rounds, "more votes: {votes:,.0f} | uncertain: {uncertain:.1%} | wrong: {wrong:.1%} | : {bar}")
     useful = curve.row(end, named=True)
     if curve.height == 1:
         yield "No open item is uncertain: further votes are not needed."
     elif end < curve.height - 1:
-        yield fill(
+        yield filled(
             f"After about {useful['votes']:,.0f} more votes, 100 further ones put less than one label right: "
-            f"{useful['uncertain']:.0%} of the labels stay uncertain; ship their probabilities.",
-            WIDTH,
+            f"{useful['uncertain']:.0%} of the labels stay uncertain; ship their probabilities."
         )
     if share is not None:
         votes, last = votes_to_reach(curve, figure, share), curve.row(-1, named=True)
         reach = f": about {votes or 0.0:,.0f} more votes."
         if votes is None:
             reach = f", votes are not enough: after about {last['votes']:,.0f} more, {last[figure]:.1%} still are."
-        yield fill(f"To have {share:.1%} of the labels {figure}{reach}", WIDTH)
+        yield filled(f"To have {share:.1%} of the labels {figure}{reach}")
     single = forecast.filter(round=0).filter(forecast.filter(round=0)["question"] != ALL)
     if single.height > 1:
         shares = [f"{printable(name, 20)} {share:.0%}" for name, share in single.select("question", "uncertain").rows()]
-        yield fill(f"Uncertain now, by question: {', '.join(shares)}.", WIDTH)
+        yield filled(f"Uncertain now, by question: {', '.join(shares)}.")
 
 
-def _not_asked(bad: dict[str, dict[str, Any]]) -> list[str]:
+def _not_asked(bad: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Name the annotators who are not asked, as checked labels have shown them to be worse than the others."""
     from moral_entropy.findings import listed
 
-    if not bad:
-        return []
-    everyone = next(iter(bad.values()))["all"]
-    people = listed([f"{name} ({rate['wrong']:.0%} of {rate['checked']:,})" for name, rate in bad.items()])
-    text = (
-        f"Not asked, as more of their votes on checked items are wrong than of all annotators' ({everyone:.0%}): "
-        f"{people}. --annotators asks whom you name."
-    )
-    return [fill(text, WIDTH, break_on_hyphens=False)]
+    if bad:
+        everyone = next(iter(bad.values()))["all"]
+        people = listed([f"{name} ({rate['wrong']:.0%} of {rate['checked']:,})" for name, rate in bad.items()])
+        yield filled(
+            f"Not asked, as more of their votes on checked items are wrong than of all annotators' ({everyone:.0%}): "
+            f"{people}. --annotators asks whom you name."
+        )
 
 
-def _queue(queue: pl.DataFrame) -> Iterator[str | Table]:
-    """Return the items as a table."""
-    if queue.is_empty():
-        yield "No item is open that further votes would put right."
-        return
-    rows = [
-        (f"{row['rank']}", printable(str(row["item"]), 30), printable(row["annotator"] or "(someone new)", 20),
-         f"{row['labels_right']:.3f}", printable(row["reason"], 60))
-        for row in queue.iter_rows(named=True)
-    ]  # fmt: skip
-    yield plain_table(("rank", "item", "ask", "right", "now"), rows)
-    yield "right: labels that one more vote is expected to put right"
+def _show_people(run: OpenRun, options: NextOptions, out: Path | None, *, json: bool) -> None:
+    """Print what can be accepted and the items to send to people, or write these to a file."""
+    import polars as pl
+
+    from moral_entropy.judges.people import escalate, sentence_of
+    from moral_entropy.report.export import write_tasks
+
+    accepted = escalate(run, agreement=options.agreement, risk=RISK, question=options.question)
+    queue = pl.concat([part["queue"] for part in accepted]).sort("expected_gain", descending=True, maintain_order=True)
+    queue = queue.head(options.number).with_columns(rank=pl.int_range(1, pl.len() + 1))
+    sentences = [sentence_of(part, options.agreement, RISK) for part in accepted]
+    last = f"the first {queue.height:,} to send hold about {queue['expected_gain'].sum():.0f} wrong labels"
+    parts: list[str | Table] = [filled(text, "  ") for text in sentences]
+    if out is not None:
+        by_item = queue.group_by("item", maintain_order=True)
+        tasks = by_item.agg(pl.col("rank").first(), questions=pl.col("question").str.join(", "))
+        write_tasks(run, tasks, out, to=options.to)
+        parts.append(f"{out}: {last}")
+    elif queue.height:
+        parts += ["", rows_table(queue, PEOPLE, n_words=4), last]
+    show("next", {"sentences": sentences, "queue": queue}, parts, as_json=json)
 
 
 def plan(run: Run, within: Within = 0.03, price: Price = "1", json: Json = False) -> None:
@@ -198,23 +202,13 @@ def plan(run: Run, within: Within = 0.03, price: Price = "1", json: Json = False
 
     opened = read_run(run)
     sizes = plan_study(opened, within, price=prices[0], check_price=prices[-1])
-    if json:
-        print_json("plan", {"plans": sizes})
-        return
     best = sizes.row(0, named=True)
-    rows = [
-        (f"{row['votes_per_item']}", f"{row['items']:,}", f"{row['votes']:,}", f"{row['annotators']:,}",
-         f"{row['checks']:,}", f"{row['wrong']:.1%}", f"{row['cost']:,.2f}")
-        for row in sizes.sort("votes_per_item").iter_rows(named=True)
-    ]  # fmt: skip
     answer = (
         f"Label {best['items']:,} items with {best['votes_per_item']} vote{'s' * (best['votes_per_item'] > 1)} each, "
         f"and check {best['checks']:,} of them, drawn at random: {opened.interval:.0%} intervals of ±{within:g} for "
         f"every label's share and for the share of wrong labels, at {best['cost']:,.2f}. Annotators: "
         f"{best['votes_per_item']} to {best['annotators']:,}, so that each gives 50 votes or more."
     )
-    heads = ("votes per item", "items", "votes", "annotators", "checks", "wrong", "cost")
-    print_parts([fill(answer, WIDTH), "", plain_table(heads, rows, 0), WRONG])
-
-
-WRONG = "wrong: expected share of wrong labels of the worst question, if errors are independent"
+    table = rows_table(sizes.sort("votes_per_item"), PLANS, n_words=0)
+    wrong = "wrong: expected share of wrong labels of the worst question, if errors are independent"
+    show("plan", {"plans": sizes}, [filled(answer), "", table, wrong], as_json=json)

@@ -32,8 +32,9 @@ def reproduce(
     Example: moral-entropy reproduce --twins -o out/
     """
     # Late, so that --help and misused flags answer at once.
-    from moral_entropy.cli.screen import Bars, print_parts
+    from moral_entropy.cli.screen import print_parts
     from moral_entropy.corpora.reproduce import run_study
+    from moral_entropy.progress import Bars
 
     with Bars(hidden=quiet) as progress:
         study = run_study(inputs, out, options, force=force, command=command_line(context), progress=progress)

@@ -9,6 +9,8 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from string import Formatter
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -17,44 +19,12 @@ from rich.table import Table
 
 from moral_entropy.cli.main import silence_stdout
 from moral_entropy.errors import harmless
+from moral_entropy.markup import NOTHING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    import polars as pl
 
-
-class Bars:
-    """One bar per stage on standard error, on a terminal only; the value is called with stage and share."""
-
-    def __init__(self, *, hidden: bool) -> None:
-        self._shown = sys.stderr.isatty() and not hidden
-        self._tasks: dict[str, TaskID] = {}
-        self._progress: Progress | None = None
-
-    def __enter__(self) -> Bars:
-        """Begin to show bars."""
-        if self._shown:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-            self._progress = Progress(
-                *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-            ).__enter__()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        """Clear the bars away."""
-        if self._progress is not None:
-            self._progress.stop()
-
-    def __call__(self, stage: str, share: float) -> None:
-        """Move the bar of a stage; the bars of earlier stages are full."""
-        if self._progress is None:
-            return
-        if stage not in self._tasks:
-            for task in self._tasks.values():
-                self._progress.update(task, completed=1.0)
-            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
-        self._progress.update(self._tasks[stage], completed=share)
+WIDTH, LONGEST_CELL = 80, 60
 
 
 def print_warnings(sentences: Sequence[str]) -> None:
@@ -101,6 +71,14 @@ def print_json(command: str, content: Mapping[str, Any]) -> None:
     print_lines(dumps(record, indent=2, ensure_ascii=False, allow_nan=False, default=str))
 
 
+def show(command: str, content: Mapping[str, Any], parts: Iterable[str | Table], *, as_json: bool) -> None:
+    """Print what a command found: its content as JSON, or lines and tables."""
+    if as_json:
+        print_json(command, content)
+    else:
+        print_parts(parts)
+
+
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: int | None = None) -> Table:
     """Return a table without lines: the first columns, of words, to the left, the others, of figures, to the right.
 
@@ -118,6 +96,45 @@ def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: in
     for row in rows:
         table.add_row(*(escape(harmless(cell)) for cell in row))
     return table
+
+
+class Cells(Formatter):
+    """Fills the template of a cell: `{share!p:.1f}` in percent, `{text:30}` a text of at most 30 characters."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        """Return a share in percent where a template says `!p`."""
+        return 100.0 * value if conversion == "p" else super().convert_field(value, conversion)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Spell a text out, and cut it short where it is too long."""
+        if isinstance(value, str) or format_spec.isdigit():
+            return printable(str(value), int(format_spec or LONGEST_CELL))
+        return str(super().format_field(value, format_spec))
+
+    def cell(self, template: str, row: Mapping[str, Any]) -> str:
+        """Return the text of a cell; a dash where a figure of it is missing."""
+        missing = [name for _, name, _, _ in self.parse(template) if name and row[name] is None]
+        return NOTHING if missing else self.vformat(template, (), row)
+
+
+def rows_table(rows: pl.DataFrame | Iterable[Mapping[str, Any]], cells: str, n_words: int | None = None) -> Table:
+    """Return a table of rows; each column is written as its header, a colon, and the template of its cells.
+
+    Examples
+    --------
+    >>> table = rows_table([{"name": "any", "value": 0.25, "n": 1200}], "rule: {name} | %: {value!p:.0f} | n: {n:,}")
+    >>> [list(column.cells)[0] for column in table.columns]
+    ['any', '25', '1,200']
+    """
+    heads, templates = zip(*(column.split(": ", 1) for column in cells.split(" | ")), strict=True)
+    records: Any = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
+    fill_in = Cells().cell
+    return plain_table(heads, ([fill_in(template, row) for template in templates] for row in records), n_words)
+
+
+def filled(text: str, indent: str = "") -> str:
+    """Break a sentence into lines of 80 characters; words are never broken."""
+    return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def printable(text: str, longest: int, cut: str = "...") -> str:

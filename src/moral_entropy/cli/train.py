@@ -23,7 +23,7 @@ def train(run: Run, out: Out, options: TrainOptions, quiet: Quiet = False) -> No
     """
     from moral_entropy.train.run import run_training
 
-    with bar("training", visible=False if quiet else None) as advance:
+    with bar("training", hidden=quiet) as advance:
         facts = run_training(run, out, options, advance=advance)
     if not quiet:
         _print_training(facts, out)

@@ -23,8 +23,9 @@ def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None
     Example: moral-entropy validate run/
     """
     # Late, so that --help answers at once.
-    from moral_entropy.cli.screen import Bars, print_parts
+    from moral_entropy.cli.screen import print_parts
     from moral_entropy.pipeline import run_validation
+    from moral_entropy.progress import Bars
 
     with Bars(hidden=quiet) as progress:
         findings, verdict = run_validation(run, options, progress=progress)

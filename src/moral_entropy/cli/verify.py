@@ -26,7 +26,8 @@ def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = Fal
     # Late, so that --help answers at once.
     from textwrap import fill
 
-    from moral_entropy.cli.screen import Bars, print_json, print_parts
+    from moral_entropy.cli.screen import print_json, print_parts
+    from moral_entropy.progress import Bars
     from moral_entropy.verification import verify as verify_run
 
     with Bars(hidden=quiet or json) as progress:
