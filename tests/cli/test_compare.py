@@ -28,7 +28,7 @@ def test_what_differs_and_what_moved_is_printed(runs, folder):
         "BLM",
         "Sandy",
         "kappa",
-        "annotators",
+        "entropy",
         "majority",
         "labels changed on",
     ):

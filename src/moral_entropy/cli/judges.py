@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from moral_entropy.cli.flags import Json, Run
+from moral_entropy.cli.screen import filled, printable, rows_table, show
+from moral_entropy.errors import UsageError
+from moral_entropy.findings import many
+from moral_entropy.names import ALL
 from moral_entropy.options import JudgeOptions
 
 if TYPE_CHECKING:
+    import polars as pl
+    from rich.table import Table
+
+    from moral_entropy.judges.score import Score
     from moral_entropy.judges.table import Judges
 
 EXIT_CODES = {"": 0, "trusted": 0, "untrusted": 1, "undecided": 3}
+MOST_ROWS = 30
+
+ESTIMATES = {"score": "", "PPI++": "ppi_", "known alone": "gold_", "plain votes": "votes_"}
+"""How the score is estimated, and what the columns of each estimate begin with."""
+
+SCORES = "system: {group:24} | verdict: {verdict} | items: {n_items:,} | known: {n_gold:,}"
+DIFFERENCES = "systems: {group:18} - {other:18} | verdict: {verdict}"
+PANELS = "judges: {judges} | size: {size} | % wrong: {wrong!p:.1f} | on unseen items: {wrong_unseen!p:.1f}"
+RANKING = (
+    "name: {name:40} | rank: {rank} | interval: {rank_low}–{rank_high} | votes: {n:,} | % won: {win_rate!p:.0f} | "
+    "strength: {strength:z.2f} ({low:z.2f} to {high:z.2f})"
+)
+POSITIONS = (
+    "judge: {judge:28} | votes: {n:,} | points for the first shown: {bias!p:z.0f} ({bias_low!p:z.0f} to "
+    "{bias_high!p:z.0f}) | discrimination: {discrimination:.2f}"
+)
+RIGHT = " | % right: {right_all!p:.1f} ({right_all_low!p:.0f}–{right_all_high!p:.0f})"
+AGREES = " | % as others: {agrees!p:.1f} ({agrees_low!p:.0f}–{agrees_high!p:.0f})"
+ADDS = " | nats: {nats:z.3f} | saved: {saved!p:z.1f}"
 
 
 def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
@@ -34,27 +62,17 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
     described = describe_judges(opened, options)
     scores = None
     if by is not None or options.at_least is not None or any_known(opened) or described.replace.height:
-        scores = score(opened, by, question=options.question, at_least=options.at_least, values=options.values,
-                       roles=options.roles, cluster_column=options.cluster_column,
-                       interval=options.interval)  # fmt: skip
+        names = ("question", "at_least", "values", "roles", "cluster_column", "interval")
+        scores = score(opened, by, **{name: getattr(options, name) for name in names})
     if options.labels is not None:
         _write_labels(described, Path(options.labels))
-    if json:
-        from moral_entropy.cli.screen import print_json
-
-        record = ({} if scores is None else scores.as_dict()) | described.as_dict()
-        notes = (*scores.notes, *described.notes) if scores else described.notes
-        print_json("judges", record | {"notes": list(dict.fromkeys(notes))})
-    else:
-        from moral_entropy.cli.screen import print_parts
-        from moral_entropy.cli.show_judges import judges_lines
-
-        print_parts(judges_lines(scores, described, run))
-    raise typer.Exit(EXIT_CODES["" if scores is None else scores.verdict])
+    notes = list(dict.fromkeys((*(scores.notes if scores else ()), *described.notes)))
+    record = (scores.as_dict() if scores else {}) | described.as_dict() | {"notes": notes}
+    show("judges", record, _lines(scores, described, notes, run), as_json=json)
+    raise typer.Exit(EXIT_CODES[scores.verdict if scores else ""])
 
 
 def _write_labels(described: Judges, out: Path) -> None:
-    from moral_entropy.errors import UsageError
     from moral_entropy.files import whole_file, without_formulas
 
     if described.labels.is_empty():
@@ -62,3 +80,99 @@ def _write_labels(described: Judges, out: Path) -> None:
         raise UsageError(msg)
     with whole_file(out) as partial:
         without_formulas(described.labels).write_csv(partial)
+
+
+def _lines(scores: Score | None, described: Judges, notes: list[str], run: str) -> Iterator[str | Table]:
+    """Yield scores, where there are any, and what is known of judges as lines and tables."""
+    if scores is not None:
+        yield from _score_lines(scores, run)
+    for (question,), rows in described.frame.group_by(["question"], maintain_order=True):
+        effective = "".join(
+            f"; worth {row['effective']:.1f} that err independently ({row['low']:.1f}–{row['high']:.1f})"
+            for row in described.effective.filter(question=question).to_dicts()
+        )
+        yield f"{question}: {many(rows.height, 'judge')}, best first{effective}"
+        yield from (
+            filled(f"  {printable(row['judge'], 28)}: {row['advice']}", "  ") for row in rows.head(MOST_ROWS).to_dicts()
+        )
+        yield ""
+        yield from _judge_lines(rows)
+        panels = described.panels.filter(question=question)
+        if panels.height:
+            yield f"\nbest panel of each size, by {_grader(panels)}"
+            yield rows_table(panels, PANELS, n_words=1)
+        ranking, positions = (table.filter(question=question) for table in (described.ranking, described.positions))
+        if ranking.height:
+            yield "\nranking by comparisons (Bradley–Terry–Davidson; strength in log-odds)"
+            yield rows_table(ranking.head(MOST_ROWS), RANKING, n_words=1)
+            yield from _more(ranking)
+            yield ""
+            yield rows_table(_without_all(positions.head(MOST_ROWS), "judge"), POSITIONS, n_words=1)
+        yield from (filled(str(text), "  ") for text in described.replace.filter(question=question)["text"])
+        yield ""
+    yield from (filled(f"note: {note}", "  ") for note in notes)
+
+
+def _judge_lines(rows: pl.DataFrame) -> Iterator[str | Table]:
+    graded, copies = (rows["n_known"] > 0).any(), (rows["counted_with"] != "").any()
+    records = rows.head(MOST_ROWS).to_dicts()
+    for row in records:
+        others = row["counted_with"].split(", ")
+        row["with"] = f"{len(others)} others" if len(others) > 1 else row["counted_with"]
+    cells = "judge: {judge:28} | role: {role}" + " | counted with: {with:24}" * copies + " | votes: {n_votes:,}"
+    yield rows_table(records, cells + RIGHT * graded + AGREES + ADDS, n_words=2 + copies)
+    yield from _more(rows)
+    if rows["graded_by"].replace("", None).drop_nulls().len():
+        yield filled(
+            "nats and saved: what the judge adds to the others per item, and labels put right per 100 items, by "
+            f"{_grader(rows.filter(rows['graded_by'] != ''))}",
+            "  ",
+        )
+
+
+def _more(rows: pl.DataFrame) -> list[str]:
+    return [f"{rows.height - MOST_ROWS:,} more: --json, or run.judges"] if rows.height > MOST_ROWS else []
+
+
+def _grader(rows: pl.DataFrame) -> str:
+    return "known answers" if rows["graded_by"][0] == "known answers" else "the consensus"
+
+
+def _without_all(rows: pl.DataFrame, column: str) -> list[dict[str, Any]]:
+    return [row | {column: "all" if row[column] == ALL else row[column]} for row in rows.to_dicts()]
+
+
+def _score_lines(scores: Score, run: str) -> Iterator[str | Table]:
+    from moral_entropy.judges.values import is_share
+
+    for (question, quantity), rows in scores.frame.group_by(["question", "quantity"], maintain_order=True):
+        share = is_share(str(quantity))
+        unit, bound = ("!p:z.1f", "!p:z.0f") if share else (":z.2f", ":z.2f")
+        estimates = "".join(
+            f" | {name}: {{{at}value{unit}}} ({{{at}low{bound}}} to {{{at}high{bound}}})"
+            for name, at in ESTIMATES.items()
+        )
+        yield f"{question}: {quantity}{', %' * share} (and {scores.interval:.0%} interval)"
+        yield rows_table(_without_all(rows, "group"), SCORES + estimates.replace(" to ", "–"), n_words=2)
+        yield ""
+        apart = scores.differences.filter(question=question, quantity=quantity)
+        if apart.height:
+            yield "differences"
+            yield rows_table(apart, DIFFERENCES + estimates, n_words=2)
+            yield ""
+        if lines := list(_undecided(rows, apart, run)):
+            yield from (*lines, "")
+
+
+def _undecided(rows: pl.DataFrame, apart: pl.DataFrame, run: str) -> Iterator[str]:
+    """Say what would settle what is undecided."""
+    names = [*rows["group"], *(f"{group} - {other}" for group, other in apart.select("group", "other").rows())]
+    for name, row in zip(names, [*rows.to_dicts(), *apart.to_dicts()], strict=True):
+        if row["verdict"] == "undecided" and row["n_gold"]:
+            begin = f"{printable(name, 40)}: " if rows.height > 1 else ""
+            settles = "known answers on these items will not settle it: it takes more items"
+            if row["more_gold"] is not None:
+                settles = f"about {row['more_gold']:,} more known answers would settle it, if the score stays as it is"
+            yield f"{begin}undecided; {settles}"
+    if rows["more_gold"].is_not_null().any() or apart["more_gold"].is_not_null().any():
+        yield f"random items to label: moral-entropy spot-check {run} -n N, then --answers with the filled-in sheet"

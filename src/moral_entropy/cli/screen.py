@@ -107,14 +107,18 @@ class Cells(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Spell a text out, and cut it short where it is too long."""
+        if isinstance(value, bool):
+            return "yes" if value else "no"
         if isinstance(value, str) or format_spec.isdigit():
             return printable(str(value), int(format_spec or LONGEST_CELL))
         return str(super().format_field(value, format_spec))
 
     def cell(self, template: str, row: Mapping[str, Any]) -> str:
-        """Return the text of a cell; a dash where a figure of it is missing."""
-        missing = [name for _, name, _, _ in self.parse(template) if name and row[name] is None]
-        return NOTHING if missing else self.vformat(template, (), row)
+        """Return the text of a cell; without its interval, or a dash, where figures are missing."""
+        for text in (template, template.partition(" (")[0]):
+            if all(row[name] is not None for _, name, _, _ in self.parse(text) if name):
+                return self.vformat(text, (), row)
+        return NOTHING
 
 
 def rows_table(rows: pl.DataFrame | Iterable[Mapping[str, Any]], cells: str, n_words: int | None = None) -> Table:
