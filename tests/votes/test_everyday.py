@@ -223,8 +223,8 @@ WORKBOOKS = {
     "two sheets with data": File(
         book(Votes=SHEET, Codebook=[["label", "meaning"], ["yes", "moral"]]),
         Question(
-            "which sheet of votes.xlsx holds the votes? 2 have data: 'Votes' (6 rows), 'Codebook' (1 rows). "
-            "Name it with sheet='Votes' (CLI: --sheet 'Votes')."
+            "votes.xlsx has 2 sheets with data: 'Votes' (6 rows), 'Codebook' (1 rows). "
+            "Name the one with the votes: sheet='Votes' (CLI: --sheet 'Votes')."
         ),
         "votes.xlsx",
     ),

@@ -205,7 +205,7 @@ BAD = {
     "binary": (b"item,annotator,label\n1,\xff\x01,x\n", "votes.csv", r"byte 23 \(line 2\) is 0xff"),
     "half utf-16": ("item,annotator\n".encode("utf-16")[:-1], "votes.csv", "is not UTF-16 throughout"),
     "ragged": (b"item,annotator,label\n1,a,x\n1,b,x,y\n", "votes.csv", "line 3 of votes.csv has 4 cells"),
-    "open quote": (b'item,annotator,label\n1,a,"x\n1,b,y\n', "votes.csv", "Is a double quote left open"),
+    "open quote": (b'item,annotator,label\n1,a,"x\n1,b,y\n', "votes.csv", "line 2 of .* has a double quote that swal"),
     "truncated parquet": (parquet()[:-20], "votes.parquet", "damaged or truncated Parquet"),
     "no parquet": (b"item,annotator,label\n", "votes.parquet", "is not a Parquet file"),
     "no workbook": (b"\xad\x00\x01\x9d", "votes.xlsx", "is not an Excel workbook"),

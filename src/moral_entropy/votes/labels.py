@@ -686,7 +686,7 @@ def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") 
     >>> [guess_separator(cells, ReadingLog()) for cells in (["care|harm", "care", "harm"], ["yes, a bit", "no"])]
     ['|', '']
     """
-    texts = [cell for cell in cells if cell.strip()]
+    texts = sorted(cell for cell in cells if cell.strip())
     in_brackets = [text for text in texts if JSON_LIST.fullmatch(text)]
     if 2 * len(in_brackets) > len(texts):
         _note_lists(name, in_brackets[0], "in brackets", log)

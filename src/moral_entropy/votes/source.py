@@ -24,8 +24,9 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -41,13 +42,15 @@ from moral_entropy.votes.table import ReadingLog, one_line, refuse, shown
 UTF8_BOM = codecs.BOM_UTF8
 # The mark of UTF-32 begins with that of UTF-16, and goes first.
 BOMS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-UTF8_LETTER = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-DECODED_AT_ONCE = 1 << 24
+NOT_WINDOWS = re.compile(
+    rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x81\x8d\x8f\x90\x9d]"
+    rb"|[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
+"""Control characters, bytes without a meaning, and letters of UTF-8: text of Windows-1252 has none of them."""
 HEAD = 512
 
 
-def to_utf8(data: bytes, name: str, log: ReadingLog, encoding: str | None = None) -> bytes:
+def to_utf8(data: bytes, name: str, log: ReadingLog | None = None, encoding: str | None = None) -> bytes:
     r"""Return the same text in UTF-8, without a byte-order mark.
 
     Parameters
@@ -57,7 +60,7 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, encoding: str | None = None
     name
         Of the file, for errors.
     log
-        Where a guess is noted.
+        Where a guess is noted; without one a guess is refused.
     encoding
         The encoding that the user named, if any.
 
@@ -69,80 +72,38 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, encoding: str | None = None
     >>> log.notes[1]
     'the file is not UTF-8 (byte 0xe9 in line 1) and is read as Windows-1252 (--encoding names another).'
     """
-    if encoding:
-        return _decoded_as(data, encoding, name)
-    if encoding := marked_encoding(data) or _unmarked_utf16(data):
+    if not encoding and (encoding := marked_encoding(data)) and log:
         log.note(f"encoding: {encoding.upper()}.")
+    if encoding:
         return _decoded_as(data, encoding, name)
     data = data.removeprefix(UTF8_BOM)
     if b"\0" in data:
         refuse(f"{name} holds {data.count(0):,} zero bytes, the first at {data.index(0):,}. Was it copied whole?")
-    if (at := first_not_utf8(data)) is None:
-        return data
-    line = data.count(b"\n", 0, at) + 1
     try:
-        text = "" if CONTROL.search(data) or UTF8_LETTER.search(data) else data.decode("cp1252")
-    except UnicodeDecodeError:
-        text = ""
-    if not text:
-        problem = f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}"
-        refuse(f"{problem}. Save it as UTF-8, or name its encoding (--encoding cp1250).")
+        data.decode()
+    except UnicodeDecodeError as error:
+        at, line = error.start, data.count(b"\n", 0, error.start) + 1
+    else:
+        return data
+    place = f"byte {at:,} (line {line:,}) is 0x{data[at]:02x}"
+    if log is None:
+        refuse(f"{name} is not UTF-8: {place}. Export it anew.")
+    if NOT_WINDOWS.search(data):
+        way = "Save it as UTF-8, or name its encoding (--encoding cp1250)"
+        refuse(f"{name} is neither UTF-8 nor Windows-1252: {place}. {way}.")
     where = f"byte 0x{data[at]:02x} in line {line:,}"
     log.note(f"the file is not UTF-8 ({where}) and is read as Windows-1252 (--encoding names another).")
-    return text.encode()
-
-
-def checked_utf8(data: bytes, name: str) -> bytes:
-    """Return the text of a tool's export in UTF-8, and refuse what needs a guess: tools write UTF-8."""
-    if encoding := marked_encoding(data):
-        return _decoded_as(data, encoding, name)
-    data = data.removeprefix(UTF8_BOM)
-    if (at := first_not_utf8(data)) is not None:
-        line = data.count(b"\n", 0, at) + 1
-        refuse(f"{name} is not UTF-8: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Export it anew.")
-    return data
-
-
-def head_to_utf8(head: bytes) -> bytes:
-    """Return the beginning of a file in UTF-8, as `to_utf8` would read it; it may be cut off within a letter."""
-    if encoding := marked_encoding(head) or _unmarked_utf16(head):
-        return head.decode(encoding, errors="ignore").encode(errors="ignore")
-    head = head.removeprefix(UTF8_BOM)
-    at = first_not_utf8(head)
-    if at is None or at >= len(head) - 3:
-        return head if at is None else head[:at]
-    return head.decode("cp1252", errors="replace").encode()
+    return _decoded_as(data, "cp1252", name)
 
 
 def marked_encoding(data: bytes) -> str:
-    """Return the encoding that a byte-order mark names; empty for none, and for UTF-8."""
-    return next((encoding for bom, encoding in BOMS.items() if data.startswith(bom)), "")
-
-
-def first_not_utf8(data: bytes) -> int | None:
-    """Return the position of the first byte that is not UTF-8; None where all are."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    at = 0
-    try:
-        for at in range(0, len(data), DECODED_AT_ONCE):
-            decoder.decode(data[at : at + DECODED_AT_ONCE], final=at + DECODED_AT_ONCE >= len(data))
-    except UnicodeDecodeError as error:
-        # The decoder may have carried a few bytes over from the block before.
-        carried = len(error.object) - len(data[at : at + DECODED_AT_ONCE])
-        return at - carried + error.start
-    return None
-
-
-def _unmarked_utf16(data: bytes) -> str:
-    """Return UTF-16 if nearly every other byte of the beginning is zero, as in Western text without a mark."""
-    head = data[:HEAD]
-    if b"\x00" not in head or len(head) < 4:
-        return ""
-    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
-        zeros, odd = head[first::2].count(0), head[1 - first :: 2].count(0)
-        if not odd and zeros > 0.7 * len(head[first::2]):
+    """Return the encoding that a byte-order mark names, or zeros in every other byte; empty for none, and for UTF-8."""
+    marked = next((encoding for bom, encoding in BOMS.items() if data.startswith(bom)), "")
+    even, odd = data[:HEAD:2], data[1:HEAD:2]
+    for zeros, others, encoding in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if not marked and len(zeros) > 1 and not others.count(0) and zeros.count(0) > 0.7 * len(zeros):
             return encoding
-    return ""
+    return marked
 
 
 def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
@@ -154,6 +115,8 @@ def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
         refuse(f"{name} is not {encoding.upper()} throughout. Save it as UTF-8, or name another encoding (--encoding).")
 
 
+# Python refuses cells of more than 128 kB otherwise.
+csv.field_size_limit(1 << 30)
 DELIMITERS = ",;\t|"
 COMMENTS = ("# ", "//", "% ")
 SAMPLE_BYTES, SAMPLE_ROWS = 1 << 16, 30
@@ -188,8 +151,10 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
         refuse(f"{path.name} has no header and no rows.")
     except pl.exceptions.PolarsError as error:
         unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
-        raise VotesError(_ragged(data, names, delimiter, start, path.name) or unreadable) from error
-    _check_quotes(frame, data[start:], delimiter, path.name)
+        raise VotesError(_fault(data, len(names), delimiter, start, path.name) or unreadable) from error
+    quoted = b'"' in data and _swallows_rows(frame, delimiter)
+    if quoted and (problem := _fault(data, len(names), delimiter, start, path.name)):
+        refuse(problem)
     if frame.width == len(names):
         # polars leaves doubled quotes in names.
         frame.columns = _distinct_names(names)
@@ -213,18 +178,11 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
     """
     lines = _sample(data)
     first, hint = _first_line(lines)
+    promised = "\t" if ".tsv" in path.suffixes or ".tab" in path.suffixes else ","
     try:
-        # A tie goes to the delimiter that the extension promises.
-        promised = hint or ("\t" if ".tsv" in path.suffixes or ".tab" in path.suffixes else ",")
-        delimiter, sure = _most_splitting(lines[first], promised)
-        delimiter = hint or delimiter
-        rows, ends = _rows(lines[first:], delimiter, 2)
-        at = 0
-        regular = sure and len(rows) > 1 and len(rows[0]) == len(rows[1]) and _filled(rows[0]) > 1
-        if not regular and len(lines) > first + 1:
-            delimiter = hint or _most_regular(lines[first:], delimiter)
-            rows, ends = _rows(lines[first:], delimiter, SAMPLE_ROWS)
-            at = _header_row(rows)
+        delimiter = hint or _most_regular(lines[first:], promised)
+        rows, ends = _rows(lines[first:], delimiter)
+        at = _header_row(rows)
     except csv.Error as error:
         refuse(f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line.")
     skipped = first + (ends[at - 1] if at else 0)
@@ -343,35 +301,30 @@ def _is_comment(text: str, following: Sequence[str]) -> bool:
     return not any(text.count(mark) == line.count(mark) for line in following for mark in marks)
 
 
-def _most_splitting(line: str, promised: str) -> tuple[str, bool]:
-    """Return the delimiter that splits a line most, and whether it is the only one that splits it."""
-    line = line.rstrip("\r\n")
-    widths = {mark: len(next(csv.reader([line], delimiter=mark), [])) for mark in DELIMITERS}
-    best = max(DELIMITERS, key=lambda delimiter: (widths[delimiter], delimiter == promised))
-    return best, sum(width > 1 for width in widths.values()) == 1
+def _most_regular(lines: Sequence[str], promised: str) -> str:
+    """Return the delimiter that splits the first two rows, then the most rows, into the same number of cells."""
 
-
-def _most_regular(lines: Sequence[str], before: str) -> str:
-    """Return the delimiter that splits the most rows into the same number of cells; `before` wins a tie."""
-
-    def regularity(delimiter: str) -> tuple[int, int, bool]:
-        rows, _ = _rows(lines, delimiter, SAMPLE_ROWS)
-        widths = Counter(len(row) for row in rows if _filled(row))
-        width = max(widths, key=lambda width: (widths[width], width), default=0)
-        return (widths[width] if width > 1 else 0, width, delimiter == before)
+    def regularity(delimiter: str) -> tuple[bool, int, int, bool]:
+        lengths = [len(row) for row in _rows(lines, delimiter)[0] if _filled(row)]
+        width, n_rows = max(Counter(lengths).items(), key=lambda pair: pair[::-1], default=(0, 0))
+        first_two = len(set(lengths[:2])) == 1 < max(lengths[:2])
+        return first_two, n_rows if width > 1 else 0, width, delimiter == promised
 
     return max(DELIMITERS, key=regularity)
 
 
-def _rows(lines: Sequence[str], delimiter: str, limit: int) -> tuple[list[list[str]], list[int]]:
+def _rows(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
     """Split the first rows into cells; also return how many lines have been read after each."""
     reader = csv.reader(lines, delimiter=delimiter)
     rows, ends = [], []
-    for row in reader:
-        rows.append(row)
-        ends.append(reader.line_num)
-        if len(rows) >= limit:
-            break
+    try:
+        for row in islice(reader, SAMPLE_ROWS):
+            rows.append(row)
+            ends.append(reader.line_num)
+    except csv.Error:
+        # What follows the header may still be read otherwise.
+        if not rows:
+            raise
     return rows, ends
 
 
@@ -384,33 +337,27 @@ def _length(row: Sequence[str | None]) -> int:
     return max((at + 1 for at, cell in enumerate(row) if cell and cell.strip()), default=0)
 
 
-def _ragged(data: bytes, names: Sequence[str], delimiter: str, start: int, name: str) -> str:
-    """Find the first row that has more cells than the header."""
-    rows = csv.reader(io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", newline=""), delimiter=delimiter)
-    width, before = len(names), data.count(b"\n", 0, start)
+def _fault(data: bytes, width: int, delimiter: str, start: int, name: str) -> str:
+    """Say which line has more cells than the header, or a double quote that swallows rows; nothing if there is none."""
+    lines = io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    first = line = data.count(b"\n", 0, start) + 1
     try:
-        for row in rows:
+        for row in reader:
             if len(row) > width:
-                problem = f"line {before + rows.line_num:,} of {name} has {len(row)} cells, the header has {width}"
+                problem = f"line {line:,} of {name} has {len(row)} cells, the header has {width}"
                 return f"{problem}. Put texts that contain {delimiter!r} in double quotes."
+            line = first + reader.line_num
     except csv.Error:
-        pass
+        quote = "a double quote that swallows the rows after it. Close it, or write it twice"
+        return f"line {line:,} of {name} has {quote}."
     return ""
 
 
-def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -> None:
-    """Refuse a cell that has swallowed rows because of a double quote within a quoted cell, as in `"a"b"`."""
+def _swallows_rows(frame: pl.DataFrame, delimiter: str) -> bool:
+    """Return whether a cell holds whole rows, as after a double quote within a quoted cell (`"a"b"`)."""
     rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
-    columns = frame.get_columns() if b'"' in data else []
-    if not any(column.str.contains(rows).any() for column in columns):
-        return
-    reader = csv.reader(io.StringIO(data.decode(errors="replace"), newline=""), delimiter=delimiter, strict=True)
-    try:
-        for _ in reader:
-            pass
-    except csv.Error:
-        place = f"line {reader.line_num:,} of {name} below the header"
-        refuse(f"{place} has a double quote that swallows the rows after it. Close it, or write it twice.")
+    return any(column.str.contains(rows).any() for column in frame.get_columns())
 
 
 def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
@@ -462,13 +409,18 @@ def read_workbook(
     """
     try:
         import fastexcel
+        import openpyxl  # noqa: F401
     except ImportError as error:
         problem = f"{path.name} is an Excel workbook, and reading it needs fastexcel"
         raise MissingExtraError(problem, "excel") from error
     _check_sheets(data, path.name)
     try:
         book = fastexcel.read_excel(data)
-        cells = {name: _cells(book, name) for name in _sheet_names(book.sheet_names, sheet, path.name)}
+        names = [name for name in book.sheet_names if sheet is None or name.casefold() == sheet.casefold()]
+        if not names:
+            sheets = ", ".join(book.sheet_names)
+            refuse(f"{path.name} has no sheet {sheet!r}. Sheets: {sheets}. Name one with --sheet.", UsageError)
+        cells = {name: _cells(book, name) for name in names}
     except fastexcel.FastExcelError as error:
         refuse(f"{path.name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
     cells = {name: frame for name, frame in cells.items() if frame.height > 1 and frame.width > 1}
@@ -480,7 +432,11 @@ def read_workbook(
     headers = Counter(frozenset(frame.columns) for frame in tables.values())
     header, n_alike = max(headers.items(), key=lambda pair: pair[1])
     if len(tables) > 1 and (n_alike < 2 or not choosable):
-        refuse(_which_sheet(tables, path.name, choosable=choosable), UsageError)
+        sheets = ", ".join(f"{sheet!r} ({table.height:,} rows)" for sheet, table in tables.items())
+        first = repr(next(iter(tables)))
+        way = f"Name the one with the votes: sheet={first} (CLI: --sheet {first})."
+        way = way if choosable else "Save the one that is meant as a file of its own."
+        refuse(f"{path.name} has {len(tables)} sheets with data: {sheets}. {way}", UsageError)
     log.unread += [f"sheet {name!r}" for name in tables if frozenset(tables[name].columns) != header]
     return {name: frame for name, frame in tables.items() if frozenset(frame.columns) == header}
 
@@ -516,6 +472,8 @@ def _two_levels(top: Sequence[str], below: Sequence[str]) -> list[str]:
 
 def _check_sheets(data: bytes, name: str) -> None:
     """Refuse workbooks that unpack to too much, have cells far outside, or ids that Excel keeps as rounded numbers."""
+    from openpyxl.utils import column_index_from_string, get_column_letter
+
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(member.file_size for member in archive.infolist())
@@ -525,34 +483,14 @@ def _check_sheets(data: bytes, name: str) -> None:
     except (*ZIP_ERRORS, RuntimeError) as error:
         refuse(f"{name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
     for sheet in sheets:
-        cells = {*CELL.findall(sheet)}
-        columns = {letters for letters, _ in cells}
-        width = max((_column_number(letters) for letters in columns), default=0)
-        height = max((int(row) for _, row in cells), default=0)
+        cells = {(int(row), column_index_from_string(letters.decode())) for letters, row in CELL.findall(sheet)}
+        height, width = (max((cell[at] for cell in cells), default=0) for at in (0, 1))
         if width * height > MOST_CELLS and width * height > 100 * len(cells):
-            last = next(f"{a.decode()}{b.decode()}" for a, b in cells if int(b) == height or _column_number(a) == width)
+            last = get_column_letter(width) + str(height)
             refuse(f"{name} has a lone cell far outside its table, {last}. Delete it, or save the sheet as CSV.")
         if long := LONG_NUMBER.findall(sheet):
             problem = f"{len(long):,} cells of {name} are numbers of 16 digits or more, of which Excel keeps 15"
             refuse(f"{problem}. First: {long[0].decode()}. Format the column as text and enter the ids anew.")
-
-
-def _column_number(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - ord("A") + 1
-    return number
-
-
-def _sheet_names(names: list[str], sheet: str | None, source: str) -> list[str]:
-    if sheet is None:
-        return names
-    if sheet in names:
-        return [sheet]
-    close = [name for name in names if name.casefold() == sheet.casefold()]
-    if not close:
-        refuse(f"{source} has no sheet {sheet!r}. Sheets: {', '.join(names)}. Name one with --sheet.", UsageError)
-    return close[:1]
 
 
 def _cells(book: Any, name: str) -> pl.DataFrame:
@@ -562,14 +500,6 @@ def _cells(book: Any, name: str) -> pl.DataFrame:
         return frame
     blank = pl.all().is_null() | (pl.all().str.strip_chars() == "")
     return frame.filter(~pl.all_horizontal(blank))
-
-
-def _which_sheet(filled: dict[str, pl.DataFrame], name: str, *, choosable: bool) -> str:
-    sheets = ", ".join(f"{sheet!r} ({cells.height:,} rows)" for sheet, cells in filled.items())
-    if not choosable:
-        return f"{name} has {len(filled)} sheets with data: {sheets}. Save the one that is meant as a file of its own."
-    question = f"which sheet of {name} holds the votes? {len(filled)} have data: {sheets}"
-    return f"{question}. Name it with sheet={next(iter(filled))!r} (CLI: --sheet {next(iter(filled))!r})."
 
 
 # --- The table and where it comes from ------------------------------------------------------------------------------
@@ -791,8 +721,6 @@ def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions |
     paths = sorted(Path(name) for name in source)
     if not paths:
         refuse("the list of files is empty. Check the path and the folder you are in.")
-    if len(paths) == 1:
-        return _open_file(paths[0], options)
     return _open_parquet(paths, f"{_printable(paths[0])} … {_printable(paths[-1])}", digest_of(paths))
 
 
@@ -829,7 +757,13 @@ def unzip(data: bytes, name: str) -> dict[Path, bytes]:
     """Unpack the tables of a zip file in memory: by path, each with its bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = [member for member in archive.infolist() if _is_table(Path(member.filename))]
+            members = [
+                member
+                for member in archive.infolist()
+                if suffix_of(path := Path(member.filename)) in EXTENSIONS
+                and not path.name.startswith(".")
+                and "__MACOSX" not in path.parts
+            ]
             size = sum(member.file_size for member in members)
             if not members or size > MOST_BYTES or len(members) > MOST_MEMBERS:
                 problem = f"{len(members):,} tables of {size:,} bytes" if members else "no table"
@@ -838,10 +772,6 @@ def unzip(data: bytes, name: str) -> dict[Path, bytes]:
             return {path: content for path, content in contents.items() if content.strip()}
     except (*ZIP_ERRORS, RuntimeError) as error:
         refuse(f"{name} is a damaged or locked zip file: {one_line(error)}. Was it copied whole?")
-
-
-def _is_table(path: Path) -> bool:
-    return suffix_of(path) in EXTENSIONS and "__MACOSX" not in path.parts and not path.name.startswith(".")
 
 
 def _printable(path: Path) -> str:
@@ -871,15 +801,10 @@ def digest_of(paths: Iterable[Path]) -> str:
     """Return the SHA-256 of files one after the other, read block by block."""
     digest = hashlib.sha256()
     for path in paths:
-        hash_into(digest, path)
+        with path.open("rb") as file:
+            while block := file.read(STEP):
+                digest.update(block)
     return digest.hexdigest()
-
-
-def hash_into(digest: Any, path: Path) -> None:
-    """Add a file's bytes to a digest, block by block."""
-    with path.open("rb") as file:
-        while block := file.read(STEP):
-            digest.update(block)
 
 
 def gunzip(raw: bytes, name: str) -> bytes:
@@ -904,27 +829,23 @@ def _kind(path: Path, data: bytes) -> str:
     suffix, marked = suffix_of(path), marked_encoding(data)
     promised = EXTENSIONS.get(suffix, "")
     start = b"" if marked else data.removeprefix(UTF8_BOM).lstrip()[:1]
-    problem = ""
-    if data.startswith(MAGIC_ZIP):
-        if is_workbook(data):
-            return "excel"
-        if suffix not in ("xlsx", "xlsm"):
-            return "zip"
-        problem = "is a damaged Excel workbook. Save it anew"
-    elif data.startswith(MAGIC_OLE):
-        problem = "is a workbook of an Excel before 2007. Save it as .xlsx or as CSV (UTF-8)"
-    elif data[257:262] == b"ustar":
-        problem = "is an archive of files (tar). Unpack it, and name the file with the votes"
-    elif data.startswith(MAGIC_PARQUET):
+    if data.startswith(MAGIC_PARQUET):
         return "parquet"
-    elif not start and not marked:
-        problem = "holds nothing but blank space. Was it written to the end?"
-    elif promised == "parquet":
-        problem = "is not a Parquet file, whatever its name says: it does not start with PAR1"
-    elif suffix == "xlsx" and b"\0" in data[:4096] and not marked:
-        problem = "is not an Excel workbook, whatever its name says: it does not start with PK. Save it anew"
-    if problem:
-        refuse(f"{_printable(path)} {problem}{'' if problem.endswith('?') else '.'}")
+    if data.startswith(MAGIC_ZIP) and (is_workbook(data) or suffix not in ("xlsx", "xlsm")):
+        return "excel" if is_workbook(data) else "zip"
+    problems = {
+        "is a damaged Excel workbook. Save it anew.": data.startswith(MAGIC_ZIP),
+        "is a workbook of an Excel before 2007. Save it as .xlsx or as CSV (UTF-8).": data.startswith(MAGIC_OLE),
+        "is an archive of files (tar). Unpack it, and name the file with the votes.": data[257:262] == b"ustar",
+        "holds nothing but blank space. Was it written to the end?": not start and not marked,
+        "is not a Parquet file, whatever its name says: it does not start with PAR1.": promised == "parquet",
+        "is not an Excel workbook, whatever its name says. Save it anew.": (
+            suffix == "xlsx" and b"\0" in data[:4096] and not marked
+        ),
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            refuse(f"{_printable(path)} {problem}")
     return promised if promised == "text" else {b"[": "json", b"{": "lines"}.get(start, promised or "text")
 
 
@@ -940,19 +861,16 @@ def _open_parquet(source: Any, name: str, sha256: str) -> Source:
 
 def json_records(data: bytes, name: str, *, array: bool) -> list[dict[str, Any]]:
     """Parse a JSON array of records, or JSON Lines: one record per line."""
-    if not array and (lines := data.count(b"\n")) > MOST_LINES:
-        refuse(f"{name} has {lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet.")
-    records = json_value(data, name) if array else _json_lines(data, name)
+    if not array and (n_lines := data.count(b"\n")) > MOST_LINES:
+        refuse(f"{name} has {n_lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet.")
+    lines = enumerate(data.split(b"\n"), 1)
+    records = json_value(data, name) if array else [json_value(line, name, at) for at, line in lines if line.strip()]
     if not isinstance(records, list):
         refuse(f"{name} holds one {type(records).__name__}, not a list of votes. Write a JSON array of records.")
     for at, record in enumerate(records, 1):
         if not isinstance(record, dict):
             refuse(f"record {at:,} of {name} is no record but {json.dumps(record)[:40]}. Write {{…}} for each vote.")
     return records
-
-
-def _json_lines(data: bytes, name: str) -> list[Any]:
-    return [json_value(line, name, at) for at, line in enumerate(data.split(b"\n"), 1) if line.strip()]
 
 
 def json_value(data: bytes, name: str, line: int = 0) -> Any:
@@ -981,18 +899,13 @@ def parse_json(data: bytes) -> Any:
 
 
 def _read_json(data: bytes, kind: str, name: str, log: ReadingLog) -> pl.DataFrame:
-    if kind == "lines" and (table := _json_map(data, log)) is not None:
-        return table
+    if kind == "lines":
+        with suppress(ValueError, RecursionError):
+            if (table := _votes_of_map(parse_json(data), log)) is not None:
+                return table
     records = json_records(data, name, array=kind == "json")
     keys = dict.fromkeys(key for record in records for key in record)
     return pl.DataFrame([series_of(key, [record.get(key) for record in records]) for key in keys])
-
-
-def _json_map(data: bytes, log: ReadingLog) -> pl.DataFrame | None:
-    try:
-        return _votes_of_map(parse_json(data), log)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _votes_of_map(outer: Any, log: ReadingLog) -> pl.DataFrame | None:

@@ -112,7 +112,7 @@ BAD = {
         "MTurk, has no votes. Left out: rejected assignment 1. Take a batch",
     ),
     "no answers": (batch(row("H1", "W1", Answer__tone="")), "MTurk, has no votes. Take a batch"),
-    "a quote left open": (batch(row("H1", "W1", Answer__tone="sad"))[:-10], "double quote left open"),
+    "a quote left open": (batch(row("H1", "W1", Answer__tone="sad"))[:-10], "double quote that swallows"),
     "header alone": (batch(row("H1", "W1", Answer__tone="sad")).splitlines()[0] + "\n", "but no rows"),
 }  # fmt: skip
 

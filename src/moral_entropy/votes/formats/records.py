@@ -28,16 +28,16 @@ from moral_entropy.votes.source import (
     MAGIC_GZIP,
     MAGIC_PARQUET,
     MAGIC_ZIP,
-    checked_utf8,
     find_header,
     gunzip,
     head_of,
-    head_to_utf8,
     is_stream,
     json_records,
     json_value,
+    marked_encoding,
     open_source,
     suffix_of,
+    to_utf8,
 )
 from moral_entropy.votes.table import ReadingLog, refuse
 
@@ -122,7 +122,10 @@ def _read_head(path: Path) -> bytes:
                 head = file.read(HEAD_BYTES)
     except (OSError, EOFError, zlib.error):
         return b""
-    return head if head.startswith((MAGIC_ZIP, MAGIC_PARQUET)) else head_to_utf8(head)
+    is_text = not head.startswith((MAGIC_ZIP, MAGIC_PARQUET))
+    return (
+        head.decode(marked_encoding(head) or "utf-8-sig", errors="ignore").encode(errors="ignore") if is_text else head
+    )
 
 
 def key_paths(head: bytes) -> tuple[frozenset[KeyPath], frozenset[KeyPath]]:
@@ -172,7 +175,7 @@ def _read_text(path: Path) -> bytes:
     """Read a file that must be UTF-8, gzipped or not, without its byte-order mark."""
     head_of(path)
     raw = path.read_bytes()
-    return checked_utf8(gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw, path.name)
+    return to_utf8(gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw, path.name)
 
 
 def read_json(path: Path) -> Any:
