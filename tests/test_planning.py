@@ -116,7 +116,7 @@ def test_the_forecast_starts_from_the_run(run):
 
 def test_what_the_run_would_publish_is_what_it_publishes(run):
     [fit] = open_questions(run)
-    assert fit.published(fit.p_iz, fit.count_ik, fit.unknown_i) == pytest.approx(fit.p_ik, abs=1e-9)
+    assert fit.published(fit.p_iz, fit.count_ik, np.arange(len(fit.p_ik))) == pytest.approx(fit.p_ik, abs=1e-9)
 
 
 def test_labels_put_right_by_one_vote_is_the_value_of_information(run):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.items.states import FittedStates, confusion_by_annotator, counted_votes
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
@@ -25,7 +25,7 @@ from moral_entropy.ties import DECIMALS
 Bounds = tuple[float | None, float | None]
 
 COMPARED = 20_000
-"""Largest number of ids that an unknown one is compared with; ids with the same first letters come first."""
+"""Largest number of ids that an unknown one is compared with; those with the same first letters come first."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def explain_item(run: Run | str | Path, item: str, *, question: str | None = Non
     """
     run = as_run(run)
     where = find_item(run, item, check_question(run, question))
-    rows, votes = run.table("items", where=where), run.table("votes", where=where)
+    rows, votes = with_rivals(run, run.table("items", where=where)), run.table("votes", where=where)
     texts = run.table("texts", where=pl.col("item") == rows["item"][0])
     text = texts["text"][0] if texts.height else None
     return [_explain(run, row, votes.filter(question=row["question"]), text) for row in rows.iter_rows(named=True)]
@@ -130,7 +130,7 @@ def explain_item(run: Run | str | Path, item: str, *, question: str | None = Non
 def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | None) -> Explanation:
     question, part = row["question"], row["part"]
     [fit] = [fit for fit in run.manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
-    pair = _pair(run, fit, row)
+    pair = row["favoured"], row["rival"]
     here = (pl.col("question") == question) & (pl.col("part") == part)
     ballots = counted_votes(votes, fit["counted_as_one"])
     cells = run.table("annotators", where=here & pl.col("annotator").is_in(ballots["annotator"].implode()))
@@ -161,28 +161,38 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     )
 
 
-def _pair(run: Run, fit: dict[str, Any], row: dict[str, Any]) -> tuple[str, str]:
-    """Choose the two labels whose log-odds are explained."""
-    labels = fit["labels"]
-    if len(labels) == 2:
-        return fit["positive"], labels[1 - labels.index(fit["positive"])]
-    here = (pl.col("question") == row["question"]) & (pl.col("item") == row["item"])
-    shares = run.table("posterior", where=here).filter(pl.col("class") != row["label"])
-    best = shares.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
-    return row["label"], best["class"][0]
+def with_rivals(run: Run, items: pl.DataFrame) -> pl.DataFrame:
+    """Add what the log-odds are about: `favoured` (the positive label, or that of the consensus) against `rival`."""
+    labels = {question.name: question.labels for question in run.questions}
+    positive = {question.name: question.positive for question in run.questions}
+    second = _runners_up(run, items)
+    favoured = [positive[name] or label for name, label in items.select("question", "label").iter_rows()]
+    rivals = [
+        second.get((name, item)) or next(label for label in labels[name] if label != favourite)
+        for (name, item), favourite in zip(items.select("question", "item").iter_rows(), favoured, strict=True)
+    ]
+    return items.with_columns(favoured=pl.Series(favoured, dtype=pl.String), rival=pl.Series(rivals, dtype=pl.String))
+
+
+def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
+    """Return the likeliest label after the consensus label, of items with more than two labels."""
+    if not run.has("posterior"):
+        return {}
+    labels = items.lazy().select("question", "item", chosen="label")
+    joined = run.scan("posterior").join(labels, on=["question", "item"], maintain_order="left")
+    rows = joined.filter(pl.col("class") != pl.col("chosen"))
+    ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
+    first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
+    return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}
 
 
 def _pushes(
     fitted: FittedStates, cells: pl.DataFrame, ballots: pl.DataFrame, domain: str | None, pair: tuple[str, str]
 ) -> list[float]:
     """Compute what the prior and each vote in turn add to the log-odds."""
-    labels = fitted.labels
-    matrices = confusion_by_annotator(cells, len(labels))
-    cast = ballots.select("annotator", "label").iter_rows()
-    chance_nk = np.array([matrices[annotator][:, labels.index(label)] for annotator, label in cast]).reshape(
-        -1, len(labels)
-    )
-    [odds_t] = fitted.odds_after([domain], fitted.log_votes(chance_nk)[None], [pair])
+    matrices = confusion_by_annotator(cells, len(fitted.labels))
+    log_vote_nz = fitted.log_votes(matrices, ballots.select("annotator", "label").rows())
+    [odds_t] = fitted.odds_after([domain], log_vote_nz[None], [pair])
     return list(np.diff(odds_t, prepend=0.0).tolist())
 
 
@@ -230,7 +240,7 @@ def check_question(run: Run, question: str | None) -> str | None:
     questions = [entry.name for entry in run.questions]
     if question is None or question in questions:
         return question
-    msg = f"the run has no question {question!r}.{suggestion(question, questions)} Questions: {', '.join(questions)}."
+    msg = f"the run has no question {question!r}.{did_you_mean(question, questions)} Questions: {', '.join(questions)}."
     raise RunFolderError(msg)
 
 
@@ -247,40 +257,17 @@ def find_item(run: Run, item: str, question: str | None) -> pl.Expr:
         One question, or None for all.
     """
     ids = run.table("items", where=None if question is None else pl.col("question") == question)["item"].unique()
-    identifier = _typed(item, ids.dtype)
-    if identifier is None or not (ids == identifier).any():
-        scope = "" if question is None else f" on {question!r}"
-        msg = f"there is no item {item!r}{scope} among {len(ids):,} in {run.where}.{_close_ids(item, ids)}"
-        raise RunFolderError(msg)
-    condition = pl.col("item") == identifier
-    return condition if question is None else condition & (pl.col("question") == question)
-
-
-def _typed(item: str, dtype: pl.DataType) -> str | int | None:
-    if not dtype.is_integer():
-        return item
-    try:
-        return int(item)
-    except ValueError:
-        return None
-
-
-def _close_ids(item: str, ids: pl.Series) -> str:
     names = ids.cast(pl.String)
-    for n_letters in (4, 2, 1, 0):
-        alike = names.filter(names.str.starts_with(item[:n_letters]))
-        if len(alike) and (hint := suggestion(item, alike.sort().head(COMPARED).to_list())):
-            return hint
-    return f" First: {names.sort()[0]!r}." if len(names) else ""
-
-
-def suggestion(name: str, names: list[str]) -> str:
-    """Return a question that suggests similar names; an empty text where there are none.
-
-    Examples
-    --------
-    >>> suggestion("carre", ["care", "fairness"])
-    " Did you mean 'care'?"
-    """
-    close = get_close_matches(name, names, n=3, cutoff=0.7)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    if not (names == item).any():
+        alike = (names.filter(names.str.starts_with(item[:n])).sort().head(COMPARED).to_list() for n in (4, 1))
+        hints = (
+            *(did_you_mean(item, near) for near in alike),
+            *(f" First: {name!r}." for name in names.sort()[:1]),
+            "",
+        )
+        hint = next(filter(None, hints), "")
+        scope = "" if question is None else f" on {question!r}"
+        msg = f"there is no item {item!r}{scope} among {len(ids):,} in {run.where}.{hint}"
+        raise RunFolderError(msg)
+    condition = pl.col("item") == (int(item) if ids.dtype.is_integer() else item)
+    return condition if question is None else condition & (pl.col("question") == question)

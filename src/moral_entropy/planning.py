@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, softmax
 
 from moral_entropy.errors import RunFolderError, UsageError
-from moral_entropy.explanation import check_question, suggestion
+from moral_entropy.explanation import check_question
 from moral_entropy.items.next_votes import choose_votes
 from moral_entropy.items.rank import first
 from moral_entropy.items.states import FittedStates, counted_votes, positions
@@ -36,6 +36,7 @@ from moral_entropy.model.entropy import is_uncertain
 from moral_entropy.model.fit import LEAST_SHARE, UNKNOWN_VOTER, share_weight
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.names import ALL
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS, TIE, tie_key
@@ -74,12 +75,14 @@ class QuestionVotes:
         Its rows of the table items.
     annotators
         Names of its annotators.
-    at_v, cell_v
-        Item of every vote, and its cell: annotator and label.
+    times_ic
+        How often every annotator gave each label to an item; **c** is the pair of annotator and label.
     p_iz, vote_azv, mix_zk
         Probabilities of the states that items can be in, how annotators vote in them, and their labels.
     p_ik
         The published label probabilities.
+    text_ik, worth_i
+        What the items' texts say, and how many votes that counts for: 0 where texts do not count.
     votes_a
         Votes of each annotator.
     allowed_a
@@ -92,26 +95,21 @@ class QuestionVotes:
     labels: tuple[str, ...]
     items: pl.DataFrame
     annotators: pl.Series
-    at_v: Ints
-    cell_v: Ints
+    times_ic: csr_array
     p_iz: Floats
     vote_azv: Floats
     mix_zk: Floats
     p_ik: Floats
+    text_ik: Floats
+    worth_i: Floats
     votes_a: Ints
     allowed_a: NDArray[np.bool_]
     open_i: NDArray[np.bool_]
 
     @cached_property
-    def times_ic(self) -> csr_array:
-        """How often every annotator gave each label to an item."""
-        return _times(self.at_v, self.cell_v, len(self.p_ik), len(self.annotators) * len(self.labels))
-
-    @cached_property
     def count_ik(self) -> Floats:
         """Votes on every item by label."""
-        cell_v = self.at_v * len(self.labels) + self.cell_v % len(self.labels)
-        return np.bincount(cell_v, minlength=self.p_ik.size).reshape(self.p_ik.shape).astype(float)
+        return np.asarray(self.times_ic @ np.tile(np.eye(len(self.labels)), (len(self.annotators), 1)))
 
     @cached_property
     def unknown_i(self) -> Floats:
@@ -119,8 +117,7 @@ class QuestionVotes:
         unknown_a = UNKNOWN_VOTER / (UNKNOWN_VOTER + self.votes_a)
         if unknown_a.max(initial=0.0) <= LEAST_SHARE:
             return np.zeros(len(self.p_ik))
-        weight_v = unknown_a[self.cell_v // len(self.labels)]
-        sum_i = np.bincount(self.at_v, weights=weight_v, minlength=len(self.p_ik))
+        sum_i = self.times_ic @ np.repeat(unknown_a, len(self.labels))
         return np.asarray(sum_i / np.maximum(self.count_ik.sum(axis=1), 1.0))
 
     @property
@@ -129,18 +126,21 @@ class QuestionVotes:
         weight_a = np.where(self.allowed_a, np.maximum(self.votes_a, 1e-9), 0.0)
         return np.asarray(weight_a / weight_a.sum())
 
-    def published(self, p_iz: Floats, count_ik: Floats, unknown_i: Floats) -> Floats:
-        """Compute the probabilities that the run would publish, from those of the states and the counted votes."""
-        model_ik = p_iz @ self.mix_zk
-        if len(self.mix_zk) == len(self.labels):
-            return np.asarray(model_ik)
-        base_k = self.count_ik.sum(axis=0) + 0.5
-        n_i = count_ik.sum(axis=1)
-        interior_i = p_iz[:, len(self.labels) :].sum(axis=1)
-        weight_i = share_weight(interior_i, n_i, unknown_i)[:, None]
-        return np.asarray(
-            (1.0 - weight_i) * model_ik + weight_i * (count_ik + base_k / base_k.sum()) / (n_i[:, None] + 1.0)
-        )
+    def published(self, p_iz: Floats, count_ik: Floats, at_i: Ints) -> Floats:
+        """Compute the probabilities that the run would publish of some items, from their states and counted votes."""
+        p_ik, n_i = p_iz @ self.mix_zk, count_ik.sum(axis=1)
+        if len(self.mix_zk) > len(self.labels):
+            base_k = self.count_ik.sum(axis=0) + 0.5
+            interior_i = p_iz[:, len(self.labels) :].sum(axis=1)
+            weight_i = share_weight(interior_i, n_i, self.unknown_i[at_i])[:, None]
+            share_ik = (count_ik + base_k / base_k.sum()) / (n_i[:, None] + 1.0)
+            p_ik = (1.0 - weight_i) * p_ik + weight_i * share_ik
+        return self.with_texts(p_ik, n_i, at_i)
+
+    def with_texts(self, p_ik: Floats, n_i: Floats, at_i: Ints) -> Floats:
+        """Pool what the votes on some items say with their texts, in proportion to votes, as the fit does."""
+        worth_i1, n_i1 = self.worth_i[at_i, None], n_i[:, None] + 1.0
+        return np.asarray((n_i1 * p_ik + worth_i1 * self.text_ik[at_i]) / (n_i1 + worth_i1))
 
 
 # --- What the tables say --------------------------------------------------------------------------------------------
@@ -180,56 +180,39 @@ def _open(
     votes = run.table("votes", where=question).join(items.select("item"), on="item", how="semi", maintain_order="left")
     if fit["counted_as_one"]:
         votes = counted_votes(votes, fit["counted_as_one"])
-    at_v, cell_v = _coded(votes, items["item"], names, labels)
-    confusion_akv = cells["probability"].to_numpy().reshape(-1, len(labels), len(labels))
-    p_ik = _shares(run, items, fit, "p")
-    states, p_iz = FittedStates.of(fit), p_ik
-    vote_azv = states.states.votes_azv(confusion_akv)
+    times_ic = _counts(votes, items["item"], names, labels)
+    facts = (run.manifest.get("text_worth") or {}).get("questions", ())
+    counted = sum(row["counted"] for row in facts if row["question"] == fit["question"])
+    text_ik = _shares(run, items, fit, "p_text") if counted else np.full((items.height, 1), np.nan)
+    gold_i = positions(items["gold"], labels, default=UNKNOWN)
+    known_i = gold_i if run.manifest["use_gold"] else np.full(items.height, UNKNOWN)
+    worth_i = np.where(np.isfinite(text_ik).all(axis=1) & (known_i == UNKNOWN), counted, 0.0)
+    p_ik, states = _shares(run, items, fit, "p"), FittedStates.of(fit)
+    p_iz = _shares(run, items, fit, "p_votes") if worth_i.any() else p_ik
+    vote_azv = states.states.votes_azv(cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)))
     if fit["mixture"] is not None:
         log_cz = np.log(vote_azv).transpose(0, 2, 1).reshape(-1, states.states.n_states)
-        gold_i = positions(items["gold"], labels, default=UNKNOWN)
-        known_i = gold_i if run.manifest["use_gold"] else np.full(items.height, UNKNOWN)
-        log_iz = _times(at_v, cell_v, items.height, len(log_cz)) @ log_cz
-        p_iz = states.probabilities(items["domain"], log_iz, known_i)
+        p_iz = states.probabilities(items["domain"], times_ic @ log_cz, known_i)
     text = names.cast(pl.String)
     # Merged annotators add no information beyond their representative.
     merged_a = _among(text, [str(name) for group in fit["counted_as_one"] for name in group[1:]])
-    answers = checked.filter(question=fit["question"])["item"]
-    arrays: dict[str, Any] = {
-        "at_v": at_v,
-        "cell_v": cell_v,
-        "p_iz": p_iz,
-        "mix_zk": states.states.mix_zk,
-        "p_ik": p_ik,
-    }
-    return QuestionVotes(
-        fit["question"],
-        labels,
-        items,
-        text,
-        **arrays,
-        vote_azv=vote_azv,
-        votes_a=cells["n_votes"].gather_every(n_cells).to_numpy(),
-        allowed_a=(_among(text, annotators) if annotators else ~_among(text, bad)) & ~merged_a,
-        open_i=items["gold"].is_null().to_numpy() & ~_among(items["item"].cast(pl.String), answers.to_list()),
-    )
+    answers = checked.filter(question=fit["question"])["item"].to_list()
+    allowed_a = (_among(text, annotators) if annotators else ~_among(text, bad)) & ~merged_a
+    open_i = items["gold"].is_null().to_numpy() & ~_among(items["item"].cast(pl.String), answers)
+    votes_a = cells["n_votes"].gather_every(n_cells).to_numpy()
+    evidence = (times_ic, p_iz, vote_azv, states.states.mix_zk, p_ik, np.nan_to_num(text_ik), worth_i)
+    return QuestionVotes(fit["question"], labels, items, text, *evidence, votes_a, allowed_a, open_i)
 
 
-def _times(at_v: Ints, cell_v: Ints, n_items: int, n_cells: int) -> csr_array:
+def _counts(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Sequence[str]) -> csr_array:
     """Count how often every annotator gave each label to an item: `times_ic`."""
-    return csr_array((np.ones(len(at_v)), (at_v, cell_v)), shape=(n_items, n_cells))
-
-
-def _coded(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return each vote's item, and its cell (annotator and label), as numbers; sorted by item."""
     at_v, by_v = (
-        votes.select(pl.col(name)).join(order.to_frame(name).with_row_index("at"), on=name, maintain_order="left")["at"]
+        votes.select(name).join(order.to_frame(name).with_row_index("at"), on=name, maintain_order="left")["at"]
         for name, order in (("item", items), ("annotator", names))
     )
-    label_v = positions(votes["label"], labels, default=UNKNOWN)
-    item_v = at_v.to_numpy().astype(np.int64)
-    order_v = np.argsort(item_v, kind="stable")
-    return item_v[order_v], (by_v.to_numpy().astype(np.int64) * len(labels) + label_v)[order_v]
+    cell_v = by_v.to_numpy().astype(np.int64) * len(labels) + positions(votes["label"], labels, default=UNKNOWN)
+    shape = len(items), len(names) * len(labels)
+    return csr_array((np.ones(len(cell_v)), (at_v.to_numpy().astype(np.int64), cell_v)), shape=shape)
 
 
 def _among(names: pl.Series, members: Sequence[Any]) -> NDArray[np.bool_]:
@@ -272,7 +255,7 @@ def _check_annotators(run: Run, names: Sequence[str]) -> None:
     if unknown:
         msg = (
             f"{len(unknown)} of {len(names)} annotators never voted here. First: {unknown[0]!r}."
-            f"{suggestion(unknown[0], sorted(voters))} Nothing is known of how they vote."
+            f"{did_you_mean(unknown[0], sorted(voters))} Nothing is known of how they vote."
         )
         raise RunFolderError(msg)
 
@@ -355,11 +338,13 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
     top_i = fit.p_ik.max(axis=1)
     at_i = first(np.where(fit.open_i, 1.0 - top_i, np.nan), max(CANDIDATES * n, LEAST_CANDIDATES))
     right_i = labels_put_right(fit, at_i)
-    start_i = np.searchsorted(fit.at_v, np.arange(fit.items.height + 1))
-    mix_zk = None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk
-    states = (fit.p_iz, start_i, fit.cell_v, fit.vote_azv, fit.votes_a)
+    mix_zk, p_iz = None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk, fit.p_iz
+    if fit.worth_i.any():
+        p_iz = p_iz * (fit.p_ik / np.maximum(p_iz @ fit.mix_zk, 1e-12) @ fit.mix_zk.T)
+        p_iz /= p_iz.sum(axis=1, keepdims=True)
+    votes = (fit.times_ic.indptr, fit.times_ic.indices, fit.vote_azv, fit.votes_a)
     repeats = bool(run.manifest["anonymous"])
-    annotator_i = choose_votes(*states, mix_zk=mix_zk, repeats=repeats, allowed_a=fit.allowed_a)[1][at_i]
+    annotator_i = choose_votes(p_iz, *votes, mix_zk=mix_zk, repeats=repeats, allowed_a=fit.allowed_a)[1][at_i]
     label_i = pl.Series(fit.labels, dtype=pl.String).gather(fit.p_ik[at_i].argmax(axis=1))
     columns = ("question", "item", "domain", "p_text", pl.col("n_votes").cast(pl.Int64))
     rows = fit.items[at_i].select(*columns).with_columns(
@@ -437,7 +422,7 @@ class _World:
     """One simulated future of a fit: the truth is drawn, then votes arrive and the run's own labels follow."""
 
     def __init__(self, fit: QuestionVotes, paper: QuestionFit, replica: int, at_i: Ints, row_i: Ints, rng: Rng) -> None:
-        self.fit, self.rng = fit, rng
+        self.fit, self.rng, self.at_i = fit, rng, at_i
         n_labels = len(fit.labels)
         # Over the draws errors come out too many where votes are weak, at the mode too few where annotators are new:
         # every second future is drawn from the mode (on ten simulated designs, mean error 1.0 and not 1.8 points).
@@ -446,13 +431,12 @@ class _World:
         log_ck = np.log(self.confusion_akv).transpose(0, 2, 1).reshape(-1, n_labels)
         weight_dk = at.weight_dg
         log_ik = np.log(weight_dk[row_i % len(weight_dk)]) + fit.times_ic[at_i] @ log_ck
-        self.truth_i = _draw(softmax(log_ik, axis=1), rng)
-        self.open_i, self.weight_i = fit.open_i[at_i], fit.items["count"].to_numpy()[at_i]
-        self.unknown_i = fit.unknown_i[at_i]
-        start_ik = fit.published(fit.p_iz[at_i], fit.count_ik[at_i], self.unknown_i)
-        # Where something else than votes counts, such as texts, it stays as it is.
-        self.ratio_ik = fit.p_ik[at_i] / np.maximum(start_ik, 1e-12)
         self.p_iz, self.count_ik, self.p_ik = fit.p_iz[at_i].copy(), fit.count_ik[at_i].copy(), fit.p_ik[at_i].copy()
+        # Texts that count are evidence of the truth, too.
+        self.truth_i = _draw(fit.with_texts(softmax(log_ik, axis=1), self.count_ik.sum(axis=1), at_i), rng)
+        self.open_i, self.weight_i = fit.open_i[at_i], fit.items["count"].to_numpy()[at_i]
+        # Where something else than votes and texts counts, it stays as it is.
+        self.ratio_ik = self.p_ik / np.maximum(fit.published(self.p_iz, self.count_ik, at_i), 1e-12)
 
     @property
     def uncertain_i(self) -> NDArray[np.bool_]:
@@ -471,7 +455,7 @@ class _World:
         p_jz = self.p_iz[at_j] * self.fit.vote_azv[annotator_j, :, vote_j]
         self.p_iz[at_j] = p_jz / p_jz.sum(axis=1, keepdims=True)
         self.count_ik[at_j, vote_j] += 1.0
-        p_jk = self.ratio_ik[at_j] * self.fit.published(self.p_iz[at_j], self.count_ik[at_j], self.unknown_i[at_j])
+        p_jk = self.ratio_ik[at_j] * self.fit.published(self.p_iz[at_j], self.count_ik[at_j], self.at_i[at_j])
         self.p_ik[at_j] = p_jk / p_jk.sum(axis=1, keepdims=True)
 
 

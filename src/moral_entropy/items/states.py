@@ -67,8 +67,10 @@ class FittedStates:
         """Log weights of the states, a row for every domain."""
         return np.asarray(np.log(self.states.weight_of_states(self.weight_dg)))
 
-    def log_votes(self, chance_nk: Floats) -> Floats:
-        """Compute the log probability of votes in every state, axes n and z, from their chances under each label."""
+    def log_votes(self, matrices: Mapping[Any, Floats], votes: Sequence[tuple[Any, str]]) -> Floats:
+        """Compute the log probability of votes, by annotator and label, in every state: axes n and z."""
+        chances = [matrices[annotator][:, self.labels.index(label)] for annotator, label in votes]
+        chance_nk = np.array(chances).reshape(-1, len(self.labels))
         return np.asarray(np.log(self.states.votes_azv(chance_nk[..., None])[..., 0]))
 
     def odds_after(

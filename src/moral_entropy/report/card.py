@@ -16,10 +16,10 @@ import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.files import write_text
-from moral_entropy.markup import NOTHING, markdown_table, markdown_text
+from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
-from moral_entropy.report.words import order_notes, shown_title, votes_in_words
+from moral_entropy.report.words import TEMPLATES, fill_template, order_notes, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
 from moral_entropy.runs.run import Run, as_run, cautions, model_notes
 from moral_entropy.verdict.rates import ends_in_percent, pooled_rate
@@ -72,15 +72,42 @@ def dataset_card(
         Names of annotators that the card must not show.
     """
     files, about = files or _own_files(run), about or {}
-    blocks = _body(run, files, about, notes, hidden)
-    return "\n\n".join(["\n".join(_front_matter(run, files, about)), *(text for text in blocks if text)]) + "\n"
+    means = {name: pl.col(column).round(4) for column, name in ({"total": "total"} | run.parts).items()}
+    stated = [(name, about.get(name, "not stated")) for name in ("licence", "language")]
+    return fill_template(
+        "card.md",
+        run=run,
+        front=_front_matter(run, files, about),
+        name=_name(run, about),
+        votes=votes_in_words(run),
+        stated=[*stated, *([("source", about["url"])] if "url" in about else [])],
+        is_export=files and run.path is not None and next(iter(files.values())) != run.path / "items.parquet",
+        files=[_described(file, path) for file, path in files.items()],
+        questions=list(_questions(run)),
+        checked=_checked(run),
+        protocol=protocol(run),
+        entropy=run.table("entropy").filter(domain=ALL).select("question", pl.col("n_items").alias("items"), **means),
+        remedies=REMEDIES,
+        note=parts_note(run.model),
+        limits=[*_limitations(run, hidden), *notes, *order_notes(run)],
+        groups=_pool(run.manifest["groups"], hidden) if "groups" in run.manifest else None,
+    )
+
+
+def _described(file: str, path: Path) -> dict[str, Any]:
+    """Return the columns of a data file, with what they mean, and its first row as an example."""
+    row = pl.scan_parquet(path).head(1).collect().row(0, named=True)
+    cells = {name: value[:LONGEST] if isinstance(value, str | list) else value for name, value in row.items()}
+    example = json.dumps(cells, default=str).replace("<", "\\u003c").replace("![", "!\\u005b")
+    columns = [(name, str(kind), meaning(name)) for name, kind in _schema(path)]
+    return {"name": file, "part": _part(file), "columns": columns, "example": example}
 
 
 def _own_files(run: Run) -> dict[str, Path]:
     return {} if run.path is None else {"items.parquet": run.path / "items.parquet"}
 
 
-def _front_matter(run: Run, files: Files, about: About) -> list[str]:
+def _front_matter(run: Run, files: Files, about: About) -> dict[str, Any]:
     n = int(run.manifest["items"])
     # A JSON text is a YAML text, whatever is in it.
     facts: dict[str, Any] = {
@@ -96,7 +123,7 @@ def _front_matter(run: Run, files: Files, about: About) -> list[str]:
             | ({} if n else {"default": True})
             for n, file in enumerate(files)
         ]
-    return ["---", *(f"{name}: {json.dumps(value)}" for name, value in facts.items()), "---"]
+    return facts
 
 
 def _part(file: str) -> str:
@@ -106,53 +133,6 @@ def _part(file: str) -> str:
 
 def _name(run: Run, about: About) -> str:
     return about.get("name") or f"{shown_title(run)} with consensus labels"
-
-
-def _body(run: Run, files: Files, about: About, notes: Sequence[str], hidden: Sequence[str]) -> Iterator[str]:
-    """Yield the blocks of the card, between which there are blank lines."""
-    yield f"# {markdown_text(_name(run, about))}"
-    yield (
-        f"{votes_in_words(run)} on {run.manifest['items']:,} items, with a consensus label, a soft label (p) and the\n"
-        "entropy of every item."
-    )
-    stated = [(name, about.get(name, "not stated")) for name in ("licence", "language")]
-    stated += [("source", about["url"])] if "url" in about else []
-    yield _bullets(f"{name.capitalize()}: {markdown_text(text)}" for name, text in stated)
-    if files and run.path is not None and next(iter(files.values())) != run.path / "items.parquet":
-        parts = [
-            f'{_part(file)} = load_dataset("path/of/this/folder", "{_part(file)}", split="train")' for file in files
-        ]
-        yield "## Loading"
-        yield "\n".join(["```python", "from datasets import load_dataset", "", *parts, "```"])
-    yield "## Labels and agreement"
-    heads = ("question", "labels (share by the consensus)", "uncertain", "Krippendorff's alpha")
-    yield markdown_table(heads, _questions(run))
-    yield "Uncertain: the chance that the label is wrong is above a quarter. " + _checked(run)
-    yield "## How the labels were made"
-    yield protocol(run)
-    yield "Mean entropy of the labels and its parts, in nats:"
-    means = {name: pl.col(column).round(4) for column, name in ({"total": "total"} | run.parts).items()}
-    entropy = run.table("entropy").filter(domain=ALL).select("question", pl.col("n_items").alias("items"), **means)
-    yield markdown_table(entropy.columns, entropy.rows())
-    yield _bullets(f"{name}: {REMEDIES[part]}." for part, name in run.parts.items())
-    yield parts_note(run.model)
-    yield "## Known limits"
-    yield _bullets(markdown_text(text) for text in (*_limitations(run, hidden), *notes, *order_notes(run)))
-    if "groups" in run.manifest:
-        yield from _pool(run.manifest["groups"], hidden)
-    for file, path in files.items():
-        yield f"## Columns of {file}"
-        columns = [(name, str(kind), meaning(name)) for name, kind in _schema(path)]
-        yield markdown_table(("column", "type", "meaning"), columns)
-        yield "An example row:"
-        row = pl.scan_parquet(path).head(1).collect().row(0, named=True)
-        cells = {name: value[:LONGEST] if isinstance(value, str | list) else value for name, value in row.items()}
-        example = json.dumps(cells, default=str).replace("<", "\\u003c").replace("![", "!\\u005b")
-        yield f"```json\n{example}\n```"
-
-
-def _bullets(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {text}" for text in texts)
 
 
 def _questions(run: Run) -> Iterator[tuple[str, ...]]:
@@ -175,16 +155,13 @@ def _checked(run: Run) -> str:
     return f"Of {error.checked:,} labels that were checked, {error.wrong:,.0f} are wrong: {error.value:.1%} ({ends})."
 
 
-def _pool(groups: dict[str, Any], hidden: Sequence[str]) -> Iterator[str]:
-    """Say who the annotators are, and what was found about their groups."""
-    yield "## Whose consensus this is"
-    rows = [(row["column"], row["group"], row["annotators"], f"{row['share']:.1%}",
-             None if row["target"] is None else f"{row['target']:.1%}") for row in groups["composition"]]  # fmt: skip
-    if rows:
-        heads = ("column", "group", "annotators", "share of the pool", "share of the target")
-        yield markdown_table(heads, rows, numbers=heads[2:])
+def _pool(groups: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
+    """Return who the annotators are, and what was found about their groups."""
+    people = [(row["column"], row["group"], row["annotators"], f"{row['share']:.1%}",
+               None if row["target"] is None else f"{row['target']:.1%}") for row in groups["composition"]]  # fmt: skip
+    heads = ("column", "group", "annotators", "share of the pool", "share of the target")
     sentences = without_names((*groups["notes"], *groups["sentences"]), hidden)
-    yield _bullets(markdown_text(text[:1].upper() + text[1:]) for text in sentences)
+    return {"heads": heads, "people": people, "sentences": sentences}
 
 
 def without_names(sentences: Iterable[str], hidden: Sequence[str]) -> list[str]:
@@ -203,25 +180,6 @@ def without_names(sentences: Iterable[str], hidden: Sequence[str]) -> list[str]:
 def _schema(path: Path) -> list[tuple[str, pl.DataType]]:
     return list(pl.scan_parquet(path).collect_schema().items())
 
-
-CR_TERMS = ("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet",
-            "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
-            "references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField",
-            "transform")  # fmt: skip
-
-CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{term: f"cr:{term}" for term in CR_TERMS},
-}
 
 CONFORMS = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
 
@@ -285,7 +243,7 @@ def croissant_facts(
     """
     files, about = files or _own_files(run), about or {}
     return {
-        "@context": CONTEXT,
+        "@context": json.loads((TEMPLATES / "context.json").read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS,
         "name": _name(run, about),

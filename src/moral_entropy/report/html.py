@@ -16,11 +16,11 @@ from typing import Any
 
 from moral_entropy.files import check_free, write_text
 from moral_entropy.report.page import ITEMS, page_data
+from moral_entropy.report.words import TEMPLATES, fill_template
 from moral_entropy.runs.folder import note_files
 from moral_entropy.runs.run import Run, as_run
 
 REPORT = "report.html"
-TEMPLATES = Path(__file__).parent / "templates"
 
 MAX_BYTES = 1_500_000
 """A page that is larger is made again with fewer items."""
@@ -65,21 +65,14 @@ def render(run: Run, *, items: int = ITEMS) -> str:
     items
         Rows of the item explorer at most.
     """
-    # Late: only reports need Jinja.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    # Late: only documents need Jinja.
     from markupsafe import Markup
 
     texts, interactive = page_data(run, max_items=items)
-    style, script = asset("report.css"), asset("report.js")
-    templates = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
     # Ours, or escaped by script_json: these go in as they are.
-    raw = {"style": style, "script": script, "json": script_json(interactive)}
-    page = templates.get_template("report.html").render(
-        data=texts, policy=content_policy(script), **{name: Markup(text) for name, text in raw.items()}
-    )
+    raw = {"style": asset("report.css"), "script": asset("report.js"), "json": script_json(interactive)}
+    escaped = {name: Markup(text) for name, text in raw.items()}
+    page = fill_template("report.html", data=texts, policy=content_policy(raw["script"]), **escaped)
     if len(page.encode()) > MAX_BYTES and items > 1:
         return render(run, items=items // 2)
     return page

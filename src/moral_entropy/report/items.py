@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from moral_entropy.explanation import with_rivals
 from moral_entropy.items.states import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
@@ -66,8 +67,8 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     votes, texts = _votes(run, keyed), _texts(run, items)
-    items = _with_rivals(run, items)
-    items, votes = (with_steps if run.model == "mixed" else with_pushes)(run, items, votes)
+    items = with_rivals(run, items)
+    items, votes = with_steps(run, items, votes)
     items = items.with_columns(pl.col("item").cast(pl.String))
     reasons = outliers.join(keyed.select("row", "question", pl.col("item").cast(pl.String)), on=["question", "item"])
     reasons = reasons.select("row", "ranking", "rank", "reason").sort("row", "rank", "ranking")
@@ -134,54 +135,19 @@ def _texts(run: Run, items: pl.DataFrame) -> pl.DataFrame:
     return frame.select(pl.col("item").cast(pl.String), cut, length=length)
 
 
-def _with_rivals(run: Run, items: pl.DataFrame) -> pl.DataFrame:
-    """Add what the log-odds are about: `favoured` (the positive label, or that of the consensus) against `rival`."""
-    labels = {question.name: question.labels for question in run.questions}
-    positive = {question.name: question.positive for question in run.questions}
-    second = _runners_up(run, items)
-    favoured = [positive[name] or label for name, label in items.select("question", "label").iter_rows()]
-    rivals = [
-        second.get((name, item)) or next(label for label in labels[name] if label != favourite)
-        for (name, item), favourite in zip(items.select("question", "item").iter_rows(), favoured, strict=True)
-    ]
-    return items.with_columns(favoured=pl.Series(favoured, dtype=pl.String), rival=pl.Series(rivals, dtype=pl.String))
-
-
-def with_pushes(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add to items the prior's log-odds, and to their votes what each adds, where an item has one true label."""
-    pushes = run.scan("pushes").with_columns(pl.col("annotator").cast(pl.String)).collect()
-    key = ["question", "part", "annotator", "voted"]
-
-    def odds(frame: pl.DataFrame, on: list[str]) -> pl.Series:
-        """Look up what is added for the favoured label, less what is added for its rival."""
-        cells = pushes.filter(pl.col("annotator").is_null() == ("annotator" not in on))
-        parts = [
-            frame.join(cells.rename({"class": name}), on=[*on, name], how="left", maintain_order="left")["push"]
-            for name in ("favoured", "rival")
-        ]
-        return parts[0].fill_null(0.0) - parts[1].fill_null(0.0)
-
-    keyed = items.select("question", "part", "favoured", "rival").with_row_index("row")
-    cast = votes.rename({"label": "voted"}).join(
-        keyed.with_columns(pl.col("row").cast(pl.Int64)), on="row", how="left", maintain_order="left"
-    )
-    return items.with_columns(prior=odds(keyed, key[:2])), votes.with_columns(push=odds(cast, key))
-
-
 def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add to items the prior's log-odds, and to their votes what each adds in its turn, where items may lie between."""
+    """Add to items the prior's log-odds, and to their votes what each adds in its turn."""
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
     matrices = _matrices(run, votes)
     prior_i, push_v = np.zeros(items.height), np.zeros(votes.height)
     cast = votes.rename({"row": "item"}).with_row_index("vote")
     for key, rows in items.with_row_index("row").partition_by("question", "part", as_dict=True).items():
-        fit, fitted = fits[key], FittedStates.of(fits[key])
-        labels, row_i = fit["labels"], rows["row"].to_numpy()
+        fit, row_i = fits[key], rows["row"].to_numpy()
+        prior = run.table("pushes", where=pl.col("annotator").is_null()).filter(question=key[0], part=key[1])
+        fitted = FittedStates.of(fit, dict(prior.select("class", "push").iter_rows()))
         here = cast.filter(pl.col("item").is_in(rows["row"].cast(pl.Int64).implode()))
         once = counted_votes(here, fit["counted_as_one"]).sort("item", maintain_order=True)
-        cells = once.select("annotator", "label").rows()
-        chances = [matrices[key][annotator][:, labels.index(label)] for annotator, label in cells]
-        log_vote_vz = fitted.log_votes(np.array(chances).reshape(-1, len(labels)))
+        log_vote_vz = fitted.log_votes(matrices.get(key, {}), once.select("annotator", "label").rows())
         # Where several votes counted as one, the first has what they add together.
         vote_v = here["vote"].gather(once["at"].list.first()).to_numpy()
         start_i, end_i = (np.searchsorted(once["item"].to_numpy(), row_i, side=side) for side in ("left", "right"))
@@ -203,15 +169,3 @@ def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[An
     rows = cells.filter(pl.col("annotator").is_in(voters.implode())).collect()
     parts = rows.partition_by("question", "part", as_dict=True)
     return {key: confusion_by_annotator(of_fit, of_fit["true"].n_unique()) for key, of_fit in parts.items()}
-
-
-def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
-    """Return the likeliest label after the consensus label, of items with more than two labels."""
-    if not run.has("posterior"):
-        return {}
-    labels = items.lazy().select("question", "item", chosen="label")
-    joined = run.scan("posterior").join(labels, on=["question", "item"], maintain_order="left")
-    rows = joined.filter(pl.col("class") != pl.col("chosen"))
-    ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
-    first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
-    return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}

@@ -5,11 +5,14 @@ Takes a run, returns texts. The same words stand in the page, in the files of `c
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.runs.run import Run
 
 
@@ -55,7 +58,22 @@ ROLES = ("worse than guessing", "probably worse than guessing", "like guessing",
 
 NO_ROLE = "nothing unusual"
 
+TEMPLATES = Path(__file__).parent / "templates"
+
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def fill_template(file: str, /, **context: Any) -> str:
+    """Fill a template; texts are escaped in HTML by themselves, in Markdown by the filter `md`."""
+    # Late: only documents need Jinja.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=file.endswith(".html"), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    templates.filters |= {"md": markdown_text, "json": json.dumps}
+    return templates.get_template(file).render(table=markdown_table, **context)
 
 
 def shown_title(run: Run) -> str:
