@@ -9,7 +9,6 @@ which has every item once.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +27,7 @@ from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import MEAN
 from moral_entropy.options import TFIDF, TrainOptions
 from moral_entropy.progress import Advance, ignore, share_of
+from moral_entropy.report.words import fill_template
 from moral_entropy.runs.run import Run, read_run
 from moral_entropy.ties import labels_of
 from moral_entropy.train import targets
@@ -124,7 +124,7 @@ def run_training(
     if options.compare:
         table = compare_targets(train, test, options, classifier, advance=share_of(advance, 1, 2))
         files[TABLE], comparison["comparison"] = without_formulas(table).write_csv(), table
-    files[CARD] = "\n".join(_card(run, classifier, facts | comparison)) + "\n"
+    files[CARD] = _card(run, classifier, facts | comparison)
     save_classifier(classifier, out, facts, files)
     return facts | comparison
 
@@ -211,34 +211,30 @@ def worth_lines(worth: Mapping[str, Any]) -> Iterator[str]:
         yield "It hardly tells texts apart (an AUC of 0.5 is chance): train on more texts, or another model."
 
 
-def _card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> Iterator[str]:
+def _card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> str:
     """Write the model's card: Markdown with YAML on top, as model hubs read it; names from the data are escaped."""
-    manifest, worth = run.manifest, facts["worth"]
+    manifest, worth, comparison = run.manifest, facts["worth"] or {"questions": ()}, facts.get("comparison")
     library = "sklearn" if facts["model"] == TFIDF else "transformers"
-    front = {"library_name": library, "pipeline_tag": "text-classification", "tags": ["soft-labels", "moral-entropy"]}
-    yield from ("---", *(f"{name}: {json.dumps(value)}" for name, value in front.items()), "---", "")
-    yield f"# A classifier of {', '.join(markdown_text(question.name) for question in classifier.questions)}"
-    target = TARGETS.get(facts["labels"]) or f"the rule {markdown_text(facts['labels'])} on the votes"
-    settings = "".join(f", {name.replace('_', ' ')} {value}" for name, value in facts["settings"].items())
-    voters = "anonymous annotators" if manifest["anonymous"] else f"{manifest['annotators']:,} annotators"
-    yield (
-        f"\nTrained with moral-entropy {__version__} from `{markdown_text(Path(str(facts['model'])).name)}`{settings} "
-        f"on {facts['items']:,} texts. Its target is {target}, made from {manifest['votes']:,} votes by {voters} on "
-        f"{manifest['items']:,} items (SHA-256 of their file: {manifest['input']['sha256'] or 'none, a dataframe'})."
+    figures = [[row["question"], *(row[name] and f"{row[name]:.3f}" for name in FIGURES)] for row in worth["questions"]]
+    header = ("against", "trained on", "accuracy", "AUC")
+    return fill_template(
+        "model.md",
+        front={
+            "library_name": library,
+            "pipeline_tag": "text-classification",
+            "tags": ["soft-labels", "moral-entropy"],
+        },
+        facts=facts,
+        manifest=manifest,
+        questions=[question.name for question in classifier.questions],
+        model=Path(str(facts["model"])).name,
+        target=TARGETS.get(facts["labels"]) or f"the rule {markdown_text(facts['labels'])} on the votes",
+        leans=LEANS,
+        outputs=output_names(classifier.questions),
+        worth=markdown_table(("question", *FIGURES.values()), figures),
+        comparison="" if comparison is None else markdown_table(header, comparison_cells(comparison)),
+        lines=[] if comparison is None else list(comparison_lines(comparison)),
     )
-    if LEANS in facts["notes"]:
-        yield f"\n{LEANS}"
-    yield "\nOutputs: a question of two labels has one, a sigmoid; those of a question of more share a softmax.\n"
-    yield from (f"- {at}: {markdown_text(name)}" for at, name in enumerate(output_names(classifier.questions)))
-    if worth:
-        figures = {name: [row[name] and f"{row[name]:.3f}" for row in worth["questions"]] for name in FIGURES}
-        cells = list(zip((row["question"] for row in worth["questions"]), *figures.values(), strict=True))
-        yield f"\n## What it is worth\n\nOn {worth['n_items']:,} unseen texts, against the {worth['reference']}.\n"
-        yield markdown_table(("question", *FIGURES.values()), cells)
-    if (comparison := facts.get("comparison")) is not None:
-        header = ("against", "trained on", "accuracy", "AUC")
-        yield f"\n## Which targets are better\n\n{markdown_table(header, comparison_cells(comparison))}\n"
-        yield from (f"- {line}" for line in comparison_lines(comparison))
 
 
 # --- Which targets are better ---------------------------------------------------------------------------------------
