@@ -21,7 +21,7 @@ from moral_entropy.findings import Finding, check_codes, mute, warning_sentences
 from moral_entropy.groups.members import columns_to_keep, read_groupings
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
-from moral_entropy.judges.roles import Role, roles_at_audit
+from moral_entropy.judges.roles import roles_at_audit
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.findings import recalibration_findings
 from moral_entropy.model.fit import ItemPriors, fit
@@ -310,7 +310,7 @@ def judge_facts(roles: Mapping[str, Any] | None, notes: Sequence[str]) -> dict[s
 
 def check_judges(votes: Votes, roles: Mapping[str, Any] | None) -> list[Finding]:
     """Look at every judge."""
-    role_by_judge = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
+    role_by_judge = {row["judge"]: row["role"] for row in roles["judges"]} if roles else {}
     return judge_findings(votes, role_by_judge)
 
 

@@ -73,7 +73,7 @@ def test_a_score_by_system_is_that_of_its_items(run, votes):
         assert row["gold_value"] == pytest.approx(truth.mean())
     [apart] = scores.differences.to_dicts()
     assert (apart["group"], apart["other"], apart["verdict"]) == ("a", "b", "trusted")
-    assert (apart["value"], apart["low"]) == pytest.approx((gaps[0, 1].value, gaps[0, 1].low))
+    assert (apart["value"], apart["low"]) == pytest.approx((gaps(0, 1).value, gaps(0, 1).low))
     assert of(scores, "a")["verdict"] == "trusted"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from moral_entropy.findings import Finding
-from moral_entropy.judges.roles import LLM, Role
+from moral_entropy.judges.roles import LLM
 from moral_entropy.votes.table import UNKNOWN, Ballot, Ints, Votes
 
 SIDE = "judges"
@@ -31,7 +31,7 @@ FEW_ANSWERS = 5
 """Known answers from which it means something that all are of one label."""
 
 
-def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
+def judge_findings(votes: Votes, roles: Mapping[str, str]) -> list[Finding]:
     """Look at the judges of every question.
 
     Parameters
@@ -55,7 +55,7 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
     return [finding for ballot in votes.ballots for finding in _of_ballot(ballot, names, roles)]
 
 
-def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) -> Iterator[Finding]:
+def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, str]) -> Iterator[Finding]:
     names_j, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
     judges: list[str] = names_j.tolist()
     if len(judges) == 1:
@@ -67,7 +67,7 @@ def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) 
             "says where to look.",
         )  # fmt: skip
     yield from one_label(ballot.labels, ballot.gold_i, ballot.question, ballot.part)
-    models = {name for name in judges if name in roles and roles[name].role == LLM}
+    models = {name for name in judges if roles.get(name) == LLM}
     if not models:
         return
     votes_c = np.bincount(ballot.code_v, minlength=ballot.n_annotators * ballot.n_labels).astype(np.float64)

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from moral_entropy.errors import UsageError
 from moral_entropy.findings import listed, many, without_warnings
 from moral_entropy.items.states import FittedStates, positions
 from moral_entropy.judges.estimates import Answers
-from moral_entropy.judges.roles import LLM, PERSON, Role, roles_of
+from moral_entropy.judges.roles import LLM, PERSON, roles_of
 from moral_entropy.model.states import States
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.option_fields import did_you_mean
@@ -46,7 +46,7 @@ WEIGHT_SD, TRUST_SD, BIAS_SD = 1.0, 0.5, 2.0
 MARGIN = 0.01
 """By how much weighed votes must be right more often than the best judge alone to be used: weights are learnt too."""
 
-DRAWS = 40
+DRAWS = 12
 """Draws of the people's own error rates, for what they add to the variance of a score."""
 
 
@@ -74,8 +74,9 @@ class KnownItems:
         Whether gold was evidence for the fit.
     roles, people
         Who judges, and names of those whose votes are known answers.
-    truth_sik
-        The same as `truth_ik` in draws of the people's error rates; empty where nobody contradicts anybody.
+    likelihood_ik, draws_sik
+        Likelihoods of the labels by people's votes, and the same in draws of their error rates, of which there are none
+        where nobody contradicts anybody; else as `truth_ik`.
     notes
         Where known answers come from, in sentences.
     """
@@ -90,15 +91,16 @@ class KnownItems:
     weight_i: Floats
     cluster_i: Ints
     evidence: bool
-    roles: list[Role]
+    roles: dict[str, str]
     people: list[str]
-    truth_sik: Floats
+    likelihood_ik: Floats
+    draws_sik: Floats
     notes: tuple[str, ...]
 
     @property
     def judges(self) -> list[str]:
         """Names of those who judge."""
-        return [role.judge for role in self.roles]
+        return list(self.roles)
 
     @property
     def known_i(self) -> NDArray[np.bool_]:
@@ -119,7 +121,7 @@ class KnownItems:
 
     def answers(self, system_i: Ints) -> Answers:
         """Return the items as estimates take them."""
-        return Answers(system_i, self.cluster_i, self.known_i, self.truth_ik, self.guess_ik, self.weight_i)
+        return Answers(system_i, self.cluster_i, self.known_i, self.likelihood_ik, self.guess_ik, self.weight_i)
 
 
 def any_known(run: Run) -> bool:
@@ -154,11 +156,13 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     votes = run.table("votes", where=pl.col("question") == question.name)
     labels, items = list(question.labels), rows["item"]
     decided, people, notes = _who_judges(run, votes, roles)
-    judges = [role.judge for role in decided]
+    judges = list(decided)
     truth_ik = np.zeros((len(items), len(labels)))
-    truth_sik = np.zeros((0, *truth_ik.shape))
+    likelihood_sik = truth_ik[None]
     if people:
-        truth_ik, truth_sik = _aggregate(votes.filter(pl.col("annotator").cast(pl.String).is_in(people)), items, labels)
+        truth_ik, likelihood_sik = _aggregate(
+            votes.filter(pl.col("annotator").cast(pl.String).is_in(people)), items, labels
+        )
         votes = votes.filter(~pl.col("annotator").cast(pl.String).is_in(people))
     answer_i, sheet_i, n_chosen = _answers(run, question, items)
     if n_chosen:
@@ -168,26 +172,31 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
         )
     gold_i = np.where(answer_i != UNKNOWN, answer_i, _codes(rows["gold"], labels))
     truth_ik[gold_i != UNKNOWN] = np.eye(len(labels))[gold_i[gold_i != UNKNOWN]]
-    truth_sik[:, gold_i != UNKNOWN] = truth_ik[gold_i != UNKNOWN]
+    likelihood_sik[:, gold_i != UNKNOWN] = truth_ik[gold_i != UNKNOWN]
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
     p_ik = _panel_probabilities(run, question, items, judges, votes) if people else _probabilities(run, question, rows)
     guess_ik = p_ik
-    if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
-        guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), p_ik, truth_ik, known_i)
+    if known_i.any() and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
+        # As the model has it: what is published is pooled with the vote share, which draws systems together.
+        guess_ik = _panel_probabilities(run, question, items, judges, votes)
+        if known_i.sum() >= ENOUGH:
+            vote_ji = vote_matrix(votes, items, judges, labels)
+            guess_ik = weigh_votes(vote_ji, guess_ik, likelihood_sik[0], known_i)
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(
         question, items, p_ik, guess_ik, _counts(votes, items, labels), gold_i, truth_ik, weight_i,
-        _clusters(run, question, items, cluster_column), evidence, decided, people, truth_sik, tuple(notes),
+        _clusters(run, question, items, cluster_column), evidence, decided, people, likelihood_sik[0],
+        likelihood_sik[1:], tuple(notes),
     )  # fmt: skip
 
 
-def _who_judges(run: Run, votes: pl.DataFrame, roles: Any) -> tuple[list[Role], list[str], list[str]]:
+def _who_judges(run: Run, votes: pl.DataFrame, roles: Any) -> tuple[dict[str, str], list[str], list[str]]:
     """Return who judges, whose votes are known answers, and notes about both."""
     names = votes["annotator"].drop_nulls().cast(pl.String).unique().sort().to_list()
     decided, sentence = roles_of(run, names, roles)
-    people = [role.judge for role in decided if role.role == PERSON]
-    models = [role for role in decided if role.role == LLM]
+    people = [name for name, role in decided.items() if role == PERSON]
+    models = {name: role for name, role in decided.items() if role == LLM}
     if not people or not models or len(names) > MOST_JUDGES:
         return decided, [], [sentence]
     note = f"votes of {listed(people)} (people) are known answers, and judges are the language models."
@@ -195,7 +204,7 @@ def _who_judges(run: Run, votes: pl.DataFrame, roles: Any) -> tuple[list[Role], 
 
 
 def _aggregate(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> tuple[Floats, Floats]:
-    """Return the probabilities of people's answers, 0 where nobody answered, and the same in draws of the fit."""
+    """Return probabilities of people's answers, 0 where nobody answered, and likelihoods at the mode and in draws."""
     from moral_entropy.model.fit import fit
     from moral_entropy.votes.read import read_votes
 
@@ -204,22 +213,26 @@ def _aggregate(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> tupl
     truth_ik = counts_ik / np.maximum(votes_i, 1.0)[:, None]
     # Of one vote per item nobody knows how often it is wrong.
     if np.median(votes_i[votes_i > 0]) < 2 or (counts_ik.sum(axis=0) > 0).sum() < 2:
-        return truth_ik, np.zeros((0, *truth_ik.shape))
+        return truth_ik, truth_ik[None].copy()
     with without_warnings():
         long = votes.select("item", pl.col("annotator").cast(pl.String), "label")
         consensus = fit(read_votes(long, keep_case=True, on_repeat="count"), draws=DRAWS, model="paper")
     [fitted] = consensus.fits
     at_f = positions(consensus.votes.items.gather(fitted.ballot.item_i), items.to_list(), default=0)
     place_k = np.array([labels.index(label) for label in fitted.ballot.labels])
-    truth_ik = np.zeros_like(truth_ik)
-    truth_ik[np.ix_(at_f, place_k)] = fitted.p_ik
-    truth_sik = np.zeros((fitted.n_draws, *truth_ik.shape))
     draws_sfk = fitted.draws_of(np.arange(fitted.patterns.n_rows))[:, fitted.patterns.row_i]
-    truth_sik[np.ix_(np.arange(fitted.n_draws), at_f, place_k)] = draws_sfk
-    return truth_ik, truth_sik
+    # Without the share of each label among these items: that of the systems is what is asked for.
+    prior_sk = np.stack([fitted.prevalence_k, *fitted.prevalence_sk])
+    likelihood_sfk = np.stack([fitted.posterior_ik, *draws_sfk]) / prior_sk[:, None]
+    truth_ik, likelihood_sik = np.zeros_like(truth_ik), np.zeros((len(prior_sk), *truth_ik.shape))
+    truth_ik[np.ix_(at_f, place_k)] = fitted.p_ik
+    likelihood_sik[np.ix_(np.arange(len(prior_sk)), at_f, place_k)] = likelihood_sfk / likelihood_sfk.sum(
+        axis=2, keepdims=True
+    )
+    return truth_ik, likelihood_sik
 
 
-def weigh_votes(vote_ji: Ints, p_ik: Floats, truth_ik: Floats, known_i: NDArray[np.bool_]) -> Floats:
+def weigh_votes(vote_ji: Ints, p_ik: Floats, likelihood_ik: Floats, known_i: NDArray[np.bool_]) -> Floats:
     """Weigh the votes of judges by known answers, and return label probabilities of all items.
 
     A ridge regression: the log-odds of a label are the sum of a weight per judge and label voted, a bias per label, and
@@ -229,20 +242,21 @@ def weigh_votes(vote_ji: Ints, p_ik: Floats, truth_ik: Floats, known_i: NDArray[
     than by the consensus, by a standard error, `p_ik` is returned.
     """
     rows = np.flatnonzero(known_i)
-    gold_g, voted_jg = truth_ik[rows].argmax(axis=1), vote_ji[:, rows]
-    log_p_ik = np.log(np.maximum(p_ik, 1e-4))
-    guess_ik = _cross_fitted(vote_ji, log_p_ik, truth_ik, rows)
+    gold_g, voted_jg = likelihood_ik[rows].argmax(axis=1), vote_ji[:, rows]
+    guess_ik = _cross_fitted(vote_ji, np.log(np.maximum(p_ik, 1e-4)), likelihood_ik, rows)
     best = int(np.argmax((voted_jg == gold_g).mean(axis=1)))
     if (voted_jg[best] == gold_g).mean() >= (guess_ik[rows].argmax(axis=1) == gold_g).mean() - MARGIN:
-        guess_ik = _cross_fitted(vote_ji[[best]], np.zeros_like(p_ik), truth_ik, rows)
-    gain_g = (truth_ik[rows] * (np.log(guess_ik[rows] + 1e-12) - log_p_ik[rows])).sum(axis=1)
+        guess_ik = _cross_fitted(vote_ji[[best]], np.zeros_like(p_ik), likelihood_ik, rows)
+    log_g, log_before_g = (np.log((likelihood_ik * q_ik)[rows].sum(axis=1) + 1e-4) for q_ik in (guess_ik, p_ik))
+    gain_g = log_g - log_before_g
     return guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
 
 
-def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, truth_ik: Floats, rows: Ints) -> Floats:
+def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, likelihood_ik: Floats, rows: Ints) -> Floats:
     from scipy.optimize import minimize
 
     n_items, n_labels = log_p_ik.shape
+    log_likelihood_ik = np.log(likelihood_ik + 1e-12)
     # Feature f of label k: the vote of one judge is k, the consensus' log p of k, the label is k.
     voted_ijk = (vote_ji.T[:, :, None] == np.arange(n_labels)).astype(float)
     voted_ikf = (voted_ijk[:, :, None, :] * np.eye(n_labels)[None, None]).transpose(0, 2, 1, 3)
@@ -254,8 +268,10 @@ def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, truth_ik: Floats, rows: Ints)
 
     def penalised(weight_f: Floats, at: Ints) -> tuple[float, Floats]:
         log_ik, off_f = log_softmax(x_ikf[at] @ weight_f, axis=1), weight_f - centre_f
-        slope_f = np.einsum("ik,ikf->f", np.exp(log_ik) - truth_ik[at], x_ikf[at])
-        return float((precision_f * off_f) @ off_f / 2 - (truth_ik[at] * log_ik).sum()), precision_f * off_f + slope_f
+        joint_ik = log_ik + log_likelihood_ik[at]
+        slope_f = np.einsum("ik,ikf->f", np.exp(log_ik) - softmax(joint_ik, axis=1), x_ikf[at])
+        loss = float((precision_f * off_f) @ off_f / 2 - logsumexp(joint_ik, axis=1).sum())
+        return loss, precision_f * off_f + slope_f
 
     def weigh(at: Ints, learn: Ints) -> Floats:
         weight_f = minimize(penalised, centre_f, args=(learn,), jac=True, method="L-BFGS-B").x

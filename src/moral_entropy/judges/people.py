@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from moral_entropy.errors import UsageError
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, vote_matrix
@@ -68,22 +67,22 @@ def may_replace(run: Run, reference: KnownItems, quantity: Quantity, epsilon: fl
         for judge, model_i in zip(reference.judges, model_ji, strict=True):
             if (test := alternative_annotator(model_i, people_hi, epsilon, value_k)) is None:
                 continue
-            p_h, advantage_h, n_h, left_out = test
-            wins, n_people, advantage = int(false_discoveries(p_h, FALSE_SHARE).sum()), len(p_h), advantage_h.mean()
+            win_h, advantage_h, n_h, left_out = test
+            wins, n_people, advantage = int(win_h.sum()), len(win_h), float(advantage_h.mean())
             passes = wins >= PASSES * n_people
             text = (
                 f"{judge} {'may' if passes else 'may not'} replace the {n_people} people: it stands for the others as "
                 f"well as the person set aside, up to {epsilon:g}, for {wins} of {n_people}. It is as good as a "
                 f"randomly chosen person on {advantage:.0%} of the items."
             )
-            rows.append((question.name, judge, n_people, left_out, int(n_h.max()), wins / n_people, float(advantage),
+            rows.append((question.name, judge, n_people, left_out, int(n_h.max()), wins / n_people, advantage,
                          epsilon, passes, text))  # fmt: skip
     return pl.DataFrame(rows, schema=REPLACE, orient="row")
 
 
 def alternative_annotator(
     model_i: Ints, people_hi: Ints, epsilon: float, value_k: Floats | None = None
-) -> tuple[Floats, Floats, Floats, int] | None:
+) -> tuple[NDArray[np.bool_], Floats, Floats, int] | None:
     """Compare a model with every person, by how close both are to the other people.
 
     Parameters
@@ -98,9 +97,11 @@ def alternative_annotator(
     Returns
     -------
     tuple or None
-        p-values, probabilities that the model is at least as close, and numbers of items, by person; and how many
-        people have too few items. None where all have.
+        Whether the model wins, the probability that it is at least as close, and the number of items, by person; and
+        how many people have too few items. None where all have.
     """
+    from scipy.stats import false_discovery_control
+
     common_i = (model_i != UNKNOWN) & ((people_hi != UNKNOWN).sum(axis=0) >= FEWEST_PEOPLE)
     model_i, people_hi = model_i[common_i], people_hi[:, common_i]
     rows = []
@@ -117,7 +118,9 @@ def alternative_annotator(
     if not rows:
         return None
     p_h, advantage_h, n_h = np.array(rows).T
-    return p_h, advantage_h, n_h, len(people_hi) - len(rows)
+    # Benjamini & Yekutieli (2001): valid whatever the dependence between the tests.
+    win_h = false_discovery_control(p_h, method="by") <= FALSE_SHARE
+    return win_h, advantage_h, n_h, len(people_hi) - len(rows)
 
 
 def _closeness(vote_i: Ints, others_hi: Ints, value_k: Floats | None) -> Floats:
@@ -131,26 +134,11 @@ def _closeness(vote_i: Ints, others_hi: Ints, value_k: Floats | None) -> Floats:
 
 def _p_value(difference_i: Floats, epsilon: float) -> float:
     """Return the p-value of the one-sided t-test that the mean difference is at least ε."""
-    n, mean = len(difference_i), float(difference_i.mean())
-    se = float(difference_i.std(ddof=1)) / np.sqrt(n)
-    if se == 0.0:
-        return 0.0 if mean < epsilon else 1.0
-    return float(stdtr(n - 1, (mean - epsilon) / se))
+    from scipy.stats import ttest_1samp
 
-
-def false_discoveries(p_h: Floats, share: float) -> NDArray[np.bool_]:
-    """Return which hypotheses are rejected so that at most a share of them is expected to be so falsely.
-
-    Benjamini & Yekutieli (2001): valid whatever the dependence between the tests.
-
-    Examples
-    --------
-    >>> false_discoveries(np.array([0.001, 0.04, 0.2]), 0.05).tolist()
-    [True, False, False]
-    """
-    sorted_h, place_h = np.sort(p_h), np.arange(1, len(p_h) + 1)
-    below_h = sorted_h[sorted_h <= place_h / len(p_h) * share / (1.0 / place_h).sum()]
-    return np.asarray(p_h <= below_h.max(initial=-1.0))
+    if difference_i.std() == 0.0:
+        return float(difference_i[0] >= epsilon)
+    return float(ttest_1samp(difference_i, epsilon, alternative="less").pvalue)
 
 
 # --- What to accept, and what to send to people -----------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
@@ -41,43 +40,25 @@ MACHINES = tuple(f"format: {tool} " for tool in ("inspect", "promptfoo", "deepev
 """How notes begin about logs in which nobody is a person."""
 
 
-@dataclass(frozen=True)
-class Role:
-    """Who one judge is.
-
-    Parameters
-    ----------
-    judge
-        The name, as the votes have it.
-    role
-        "person" or "llm".
-    """
-
-    judge: str
-    role: str
-
-
-def guess_roles(names: Sequence[str]) -> dict[str, Role]:
-    """Guess from names who the judges are.
+def guess_roles(names: Sequence[str]) -> dict[str, str]:
+    """Guess from names who the judges are: "person" or "llm" by name.
 
     Examples
     --------
-    >>> guess_roles(["gpt-4o/strict"])["gpt-4o/strict"]
-    Role(judge='gpt-4o/strict', role='llm')
-    >>> [role.role for role in guess_roles(["Anna", "Claude", "Gemma"]).values()]
-    ['person', 'person', 'person']
-    >>> [role.role for role in guess_roles(["gpt-4o", "llama", "claude", "Anna"]).values()]
-    ['llm', 'llm', 'llm', 'person']
+    >>> guess_roles(["Anna", "Claude", "Gemma"])
+    {'Anna': 'person', 'Claude': 'person', 'Gemma': 'person'}
+    >>> guess_roles(["gpt-4o/strict", "llama", "claude", "Anna"])
+    {'gpt-4o/strict': 'llm', 'llama': 'llm', 'claude': 'llm', 'Anna': 'person'}
     """
     surely = {name for name in names if MODELS.search(name)}
     either = {name for name in names if EITHER.search(name)} - surely
     # Written small, as other models are; or nobody else is a person.
     if len(surely | either) < len(names):
         either = {name for name in either if name.islower() and any(model_name.islower() for model_name in surely)}
-    return {name: Role(name, LLM if surely and name in surely | either else PERSON) for name in names}
+    return {name: LLM if surely and name in surely | either else PERSON for name in names}
 
 
-def roles_of(run: Run, judges: Sequence[str], roles: Any = None) -> tuple[list[Role], str]:
+def roles_of(run: Run, judges: Sequence[str], roles: Any = None) -> tuple[dict[str, str], str]:
     """Return who every judge is, and how that is known: a sentence.
 
     Parameters
@@ -90,7 +71,7 @@ def roles_of(run: Run, judges: Sequence[str], roles: Any = None) -> tuple[list[R
     """
     if roles is None and (stored := run.manifest.get("roles")):
         role_of = {row["judge"]: row["role"] for row in stored["judges"]}
-        return [Role(name, role_of.get(name, PERSON)) for name in judges], str(stored["said"])
+        return {name: role_of.get(name, PERSON) for name in judges}, str(stored["said"])
     return _decide(judges, roles, lambda column: _column_of_run(run, column))
 
 
@@ -112,22 +93,24 @@ def roles_at_audit(votes: Votes, roles: Any) -> dict[str, Any] | None:
     names = [str(name) for name in votes.annotators]
     if roles is None and any(note.startswith(MACHINES) for note in votes.reading.notes):
         sentence = "all judges are scorers of a log: none of them is taken for a person"
-        return {"said": sentence, "judges": [asdict(Role(name, LLM)) for name in names]}
+        return {"said": sentence, "judges": [{"judge": name, "role": LLM} for name in names]}
     decided, sentence = _decide(names, roles, lambda column: _column_of_votes(votes, column))
-    stored = [asdict(role) for role in decided if roles is not None or role.role == LLM]
+    stored = [{"judge": name, "role": role} for name, role in decided.items() if roles is not None or role == LLM]
     return {"said": sentence, "judges": stored} if stored else None
 
 
-def _decide(judges: Sequence[str], roles: Any, column: Callable[[str], pl.DataFrame | None]) -> tuple[list[Role], str]:
+def _decide(
+    judges: Sequence[str], roles: Any, column: Callable[[str], pl.DataFrame | None]
+) -> tuple[dict[str, str], str]:
     guesses = guess_roles(judges)
     if roles is None:
-        people = [name for name in judges if guesses[name].role == PERSON]
+        people = [name for name in judges if guesses[name] == PERSON]
         n_models, ending = len(judges) - len(people), f"; people: {listed(people)}" if people else ""
-        return list(guesses.values()), (
+        return guesses, (
             f"{n_models:,} of {len(judges):,} judges are taken for language models, by their names{ending}"
         )
     rows = column(roles) if isinstance(roles, str) else None
-    stated = {role.judge: role for role in map(_role, _rows(roles) if rows is None else _one_each(rows, roles))}
+    stated = dict(map(_role, _rows(roles) if rows is None else _one_each(rows, roles)))
     unknown = [name for name in stated if name not in guesses]
     if unknown and rows is None:
         msg = (
@@ -138,7 +121,7 @@ def _decide(judges: Sequence[str], roles: Any, column: Callable[[str], pl.DataFr
     missing = [name for name in judges if name not in stated]
     guessed = f", {len(missing):,} guessed from their names" if missing else ""
     sentence = f"roles of {len(judges) - len(missing):,} judges as told{guessed}"
-    return [stated.get(name, guesses[name]) for name in judges], sentence
+    return {name: stated.get(name, guesses[name]) for name in judges}, sentence
 
 
 def _column_of_run(run: Run, column: str) -> pl.DataFrame | None:
@@ -192,9 +175,9 @@ def _rows(roles: Any) -> list[dict[str, Any]]:
     return pl.DataFrame([source.column(name).cast(pl.String).alias(name) for name in source.columns]).to_dicts()
 
 
-def _role(row: dict[str, Any]) -> Role:
+def _role(row: dict[str, Any]) -> tuple[str, str]:
     judge, role = str(row["judge"]).strip(), SPELLINGS.get(str(row["role"] or "").strip().casefold())
     if role is None:
         msg = f"judge {row['judge']!r} has the role {row['role']!r}; write person or llm."
         raise VotesError(msg)
-    return Role(judge, role)
+    return judge, role

@@ -8,7 +8,7 @@ errors that judges share cannot be seen: there is an interval, and it is never c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -21,7 +21,6 @@ from moral_entropy.findings import listed, many
 from moral_entropy.judges.estimates import (
     FEWEST,
     NOTHING,
-    Answers,
     Estimate,
     answers_needed,
     corrected_means,
@@ -29,7 +28,6 @@ from moral_entropy.judges.estimates import (
     known_mean,
     ppi_mean,
     votes_mean,
-    with_variance,
 )  # fmt: skip
 from moral_entropy.judges.findings import one_label
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, systems_of
@@ -54,7 +52,7 @@ FEW_FOR_NORMAL = 30
 UNLIKE = 4.0
 """Standard errors by which items with known answers differ from the others when they are no random part."""
 
-MOST_DRAWS, PEOPLE_DRAWS = 100, 12
+MOST_DRAWS = 100
 ROWS_AT_ONCE = 4_096
 
 _FIGURES = bounded("", "ppi_", "gold_", "votes_", bounds=("value", "low", "high"))
@@ -167,55 +165,37 @@ def score(
     return Score(scores, differences, tuple(dict.fromkeys(notes)), mass)
 
 
-Gaps = dict[tuple[int, int], Estimate]
+Gap = Callable[[int, int], Estimate]
 
 
 def _estimates(
     run: Run, reference: KnownItems, quantity: Quantity, names: list[str], system_i: Ints, mass: float
-) -> tuple[list[dict[str, Any]], Gaps]:
+) -> tuple[list[dict[str, Any]], Gap | None]:
     """Return every system's estimates of a quantity, on the scale from 0 to 1, and differences that are paired."""
     value_k, answers = quantity.value_k, reference.answers(system_i)
-    corrected, gaps = _corrected(reference, answers, value_k, mass)
+    n_s, known_s = np.bincount(system_i), np.bincount(system_i, answers.known_i)
+    corrects_s = (known_s >= FEWEST) & (known_s < n_s) & (not reference.evidence)
+    corrected, gap = corrected_means(answers, value_k, mass, reference.draws_sik) if corrects_s.any() else ([], None)
     mean_gs: Floats | None = None
     systems = []
     for s, name in enumerate(names):
         here = answers.take(system_i == s)
-        share_i, known_i = reference.share_ik[system_i == s] @ value_k, here.known_i
-        truth_i = here.truth_ik @ value_k
-        alone = known_mean(truth_i[known_i], here.weight_i[known_i], here.cluster_i[known_i], mass)
-        if not known_i.any() and s not in corrected:
+        truth_i, share_i = (table_ik[system_i == s] @ value_k for table_ik in (reference.truth_ik, reference.share_ik))
+        known_i, weight_i, cluster_i = here.known_i, here.weight_i, here.cluster_i
+        alone = known_mean(truth_i[known_i], weight_i[known_i], cluster_i[known_i], mass)
+        if corrects_s[s]:
+            method, main = "corrected", corrected[s]
+        elif known_i.any():
+            method, main = "gold", alone
+        else:
             if mean_gs is None:
                 mean_gs = drawn_means(run.consensus or reload_consensus(run), reference, value_k, system_i, len(names))
             method, main = "votes", votes_mean(here, value_k, mean_gs[s], mass)
-        elif s in corrected:
-            method, main = "corrected", corrected[s]
-        else:
-            method, main = "gold", alone
-        ppi = ppi_mean(truth_i, share_i, known_i, here.weight_i, here.cluster_i, mass)
-        ppi = ppi if known_i.sum() >= FEWEST else NOTHING
-        plain = known_mean(share_i, here.weight_i, here.cluster_i, mass)
+        ppi = ppi_mean(truth_i, share_i, known_i, weight_i, cluster_i, mass) if known_i.sum() >= FEWEST else NOTHING
+        plain = known_mean(share_i, weight_i, cluster_i, mass)
         systems.append({"name": name, "at": s, "n_items": len(known_i), "n_known": int(known_i.sum()), "method": method,
                         "estimates": (main, ppi, alone, plain)})  # fmt: skip
-    return systems, gaps
-
-
-def _corrected(
-    reference: KnownItems, answers: Answers, value_k: Floats, mass: float
-) -> tuple[dict[int, Estimate], Gaps]:
-    """Correct judges by known answers, where some are; what people contradict each other in widens intervals."""
-    n_s = np.bincount(answers.system_i, weights=answers.known_i)
-    some_s = (n_s >= FEWEST) & (n_s < np.bincount(answers.system_i))
-    if reference.evidence or not some_s.any():
-        return {}, {}
-    estimates, gaps = corrected_means(answers, value_k, mass)
-    if len(reference.truth_sik):
-        thin = slice(None, None, -(-len(reference.truth_sik) // PEOPLE_DRAWS))
-        draws = [corrected_means(answers._replace(truth_ik=truth_ik), value_k, mass, parts=2)[0]
-                 for truth_ik in reference.truth_sik[thin]]  # fmt: skip
-        value_sd = np.array([[estimate.value for estimate in draw] for draw in draws]).T
-        estimates = [with_variance(*pair) for pair in zip(estimates, value_sd.var(axis=1), strict=True)]
-        gaps = {(a, b): with_variance(gap, np.var(value_sd[a] - value_sd[b])) for (a, b), gap in gaps.items()}
-    return {s: estimate for s, estimate in enumerate(estimates) if some_s[s]}, gaps
+    return systems, gap
 
 
 def drawn_means(consensus: Consensus, reference: KnownItems, value_k: Floats, system_i: Ints, n_systems: int) -> Floats:
@@ -277,11 +257,16 @@ def _score_row(
 
 
 def _gap_row(
-    question: str, quantity: Quantity, first: dict[str, Any], second: dict[str, Any], paired: Gaps, mass: float
+    question: str,
+    quantity: Quantity,
+    first: dict[str, Any],
+    second: dict[str, Any],
+    paired: Gap | None,
+    mass: float,
 ) -> tuple[Any, ...]:
     gaps = [difference(*pair) for pair in zip(first["estimates"], second["estimates"], strict=True)]
-    if first["method"] == second["method"] == "corrected":
-        gaps[0] = paired[first["at"], second["at"]]
+    if paired is not None and first["method"] == second["method"] == "corrected":
+        gaps[0] = paired(first["at"], second["at"])
     figures = _figures(gaps, quantity.maximum - quantity.minimum)
     return (question, quantity.name, first["name"], second["name"], gaps[0].n_known, *figures,
             *_decided(gaps[0], 0.0, min(first["n_items"], second["n_items"]), mass))  # fmt: skip

@@ -21,7 +21,6 @@ from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_it
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
 from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
 from moral_entropy.judges.people import may_replace
-from moral_entropy.judges.roles import Role
 from moral_entropy.judges.values import bounded, quantities, schema
 from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.run import Run, as_run
@@ -133,8 +132,8 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
 
 
 def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
-    rows = [_row(panel, j, role, mass) | ({} if added is None else added.row(j, named=True))
-            for j, role in enumerate(panel.reference.roles)]  # fmt: skip
+    rows = [_row(panel, j, mass) | ({} if added is None else added.row(j, named=True))
+            for j in range(len(panel.judges))]  # fmt: skip
     order = "right_all" if panel.n_known >= ENOUGH else "agrees"
     rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(order) or -1.0, DECIMALS), rows[j]["judge"]))
     for place, j in enumerate(rank):
@@ -143,7 +142,7 @@ def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFram
     return frame.with_columns(pl.col("graded_by").fill_null(""))
 
 
-def _row(panel: Panel, j: int, role: Role, mass: float) -> dict[str, Any]:
+def _row(panel: Panel, j: int, mass: float) -> dict[str, Any]:
     vote_i, question, cluster_i = panel.vote_ji[j], panel.reference.question, panel.reference.cluster_i[panel.at_i]
     voted = vote_i != UNKNOWN
     reference = voted & (panel.gold_i != UNKNOWN)
@@ -169,8 +168,8 @@ def _row(panel: Panel, j: int, role: Role, mass: float) -> dict[str, Any]:
     cells = {f"{name}{bound}": value for name, estimate in figures.items() if estimate.n_known
              for bound, value in zip(_BOUNDS, (estimate.value, estimate.low, estimate.high), strict=True)}  # fmt: skip
     return cells | {
-        "question": question.name, "judge": role.judge, "role": role.role, "n_votes": int(voted.sum()),
-        "missing": float(1.0 - voted.mean()),
+        "question": question.name, "judge": panel.judges[j], "role": panel.reference.roles[panel.judges[j]],
+        "n_votes": int(voted.sum()), "missing": float(1.0 - voted.mean()),
         "n_known": int(reference.sum()), "counted_with": ", ".join(together),
     }  # fmt: skip
 

@@ -378,7 +378,7 @@ def judges_section(run: Run) -> dict[str, Any] | None:
     if facts["anonymous"] or facts["votes"] > MAX_VOTES or facts["annotators"] > MOST_JUDGES:
         return None
     names = run.table("annotator_summary")["annotator"].cast(pl.String).unique().drop_nulls().to_list()
-    if all(role.role != LLM for role in roles_of(run, names)[0]):
+    if LLM not in roles_of(run, names)[0].values():
         return None
     judges, scores = describe_judges(run), score(run) if checks_of(run) is not None else None
     tables = [_scores(scores.frame)] if scores is not None else []
