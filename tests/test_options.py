@@ -141,7 +141,8 @@ NOT_DEFAULT = AuditOptions(
         merge=("ann+bob", "C+++cy"), threads=2,
     ),
     groups=GroupOptions(annotator_group=("gender", "age+land"), annotators="people.csv",
-    target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2, ignore=("ME001",)),
+    target="shares.csv"), verdict=VerdictOptions(
+        spot_check=("checked.csv",), decisions="decisions.jsonl", tolerance=0.2, ignore=("ME001",)),
     grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0),
     judges=PanelOptions(roles="roles.csv"), fit_by="wave", use_text="tfidf", report=False,
 )  # fmt: skip

@@ -104,6 +104,7 @@ def audit(
     cost_fn: float = ...,
     smoothing: float = ...,
     spot_check: Sequence[Any] = ...,
+    decisions: str | Path | None = ...,
     tolerance: float = ...,
     ignore: Sequence[str] = ...,
     annotator_group: Sequence[str] = ...,

@@ -256,9 +256,13 @@ def find_item(run: Run, item: str, question: str | None) -> pl.Expr:
     question
         One question, or None for all.
     """
-    ids = run.table("items", where=None if question is None else pl.col("question") == question)["item"].unique()
-    names = ids.cast(pl.String)
-    if not (names == item).any():
+    rows = run.scan("items") if question is None else run.scan("items").filter(pl.col("question") == question)
+    is_number = rows.collect_schema()["item"].is_integer()
+    typed = (int(item) if item.lstrip("-").isdigit() else None) if is_number else item
+    condition = pl.col("item") == typed
+    # All ids are read only where this one is not among them: there may be very many.
+    if rows.filter(condition).select("item").head(1).collect().is_empty():
+        names = rows.select(pl.col("item").cast(pl.String)).collect()["item"].unique()
         alike = (names.filter(names.str.starts_with(item[:n])).sort().head(COMPARED).to_list() for n in (4, 1))
         hints = (
             *(did_you_mean(item, near) for near in alike),
@@ -267,7 +271,6 @@ def find_item(run: Run, item: str, question: str | None) -> pl.Expr:
         )
         hint = next(filter(None, hints), "")
         scope = "" if question is None else f" on {question!r}"
-        msg = f"there is no item {item!r}{scope} among {len(ids):,} in {run.where}.{hint}"
+        msg = f"there is no item {item!r}{scope} among {len(names):,} in {run.where}.{hint}"
         raise RunFolderError(msg)
-    condition = pl.col("item") == (int(item) if ids.dtype.is_integer() else item)
     return condition if question is None else condition & (pl.col("question") == question)

@@ -314,6 +314,9 @@ class VerdictOptions(StageOptions):
         (),
         metavar="FILE",
     )
+    decisions: str | Path | None = option(
+        "Decisions made in `serve` (decisions.jsonl of a run folder): their labels are evidence.", metavar="FILE"
+    )
     tolerance: float = option("Share of wrong labels that is tolerated.", TOLERANCE)
     ignore: tuple[str, ...] = option("Mute findings by their code, such as ME012.", (), metavar="CODE")
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep, read_groupings
 from moral_entropy.items.table import find_outliers
@@ -35,7 +35,8 @@ from moral_entropy.rules.table import AuditTable, grade_rules
 from moral_entropy.runs.folder import MANIFEST, change_manifest, read_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
-from moral_entropy.runs.run import Run, Table, add_findings, read_findings, read_run
+from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
+from moral_entropy.verdict.decisions import decided_rows, read_decisions, with_rows
 from moral_entropy.verdict.rates import label_facts
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
@@ -99,16 +100,21 @@ def audit(
     progress, watch = progress or silent, Stopwatch()
     check_priors(options.priors)
     read = partial(read_for_audit, source, options)
+    answers = None
+    if options.verdict.decisions is not None:
+        answers = decided_rows(read_decisions(options.verdict.decisions))
+        options = options.changed({"gold_as_evidence": True}, "audit")
+        read = partial(_read_and_settle, read, answers)
     sheets = options.verdict.spot_check
     check_sheets(sheets)
     check_codes(options.verdict.ignore)
     if out is None:
-        run = make_run(read, options, command, watch, progress)
+        run = _with_checked(make_run(read, options, command, watch, progress), answers)
         return with_answers(run, sheets) if sheets else run
-    inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators,
+    inputs = (source, options.read.gold_file, options.verdict.decisions, options.read.labels, options.priors.annotators,
               options.groups.annotators, options.groups.target, options.judges.roles)  # fmt: skip
     with writing(out, force=force, inputs=inputs, sheets=sheets) as folder:
-        run = make_run(read, options, command, watch, progress)
+        run = _with_checked(make_run(read, options, command, watch, progress), answers)
         with watch.timing("write"):
             run.write_to(folder, lambda share: progress("writing", share))
             # What rows about items were made from is not held while the report is written.
@@ -119,6 +125,17 @@ def audit(
                 write_report(run)
         manifest = change_manifest(folder, seconds=watch.rounded)
     return run.moved(Path(out), manifest)
+
+
+def _read_and_settle(read: Callable[[], Votes], answers: pl.DataFrame) -> Votes:
+    return votes_with_answers(read(), answers)
+
+
+def _with_checked(run: Run, answers: pl.DataFrame | None) -> Run:
+    """Return a run in memory with the answers that its labels were settled by."""
+    if answers is None:
+        return run
+    return with_rows(run, answers.cast({"item": run.tables["items"].schema["item"]}))
 
 
 def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> Run:
@@ -228,12 +245,11 @@ def settle(
         msg = f"no label of {run.where} was checked. Fill in a sheet first: moral-entropy spot-check."
         raise UsageError(msg)
     options = from_plain(AuditOptions, run.manifest["options"], MANIFEST)
-    options = options.changed({"gold_as_evidence": True, "spot_check": ()}, "settle")
-    read, watch = partial(votes_with_answers, run, answers), Stopwatch()
+    options = options.changed({"gold_as_evidence": True, "spot_check": (), "decisions": None}, "settle")
+    read, watch = partial(_read_and_settle, partial(read_run_votes, run), answers), Stopwatch()
     settled = make_run(read, options, command, watch, progress or silent, priors_of(run.manifest))
     facts = {name: run.manifest[name] for name in ("input", "columns", "guessed", "rows", "dropped", "notes")}
-    tables = {**settled.tables, "spot_checks": Table(answers.schema, lambda: [answers])}
-    settled = replace(settled, manifest=settled.manifest | facts, tables=tables)
+    settled = _with_checked(replace(settled, manifest=settled.manifest | facts), answers)
     if out is None:
         return settled
     with writing(out, force=force, inputs=()) as folder:
@@ -245,19 +261,24 @@ def settle(
     return placed.moved(Path(out), read_manifest(Path(out)))
 
 
-def votes_with_answers(run: Run, answers: pl.DataFrame) -> Votes:
-    """Return the votes of a run, with the answers of spot checks as gold."""
-    votes = read_run_votes(run)
+def votes_with_answers(votes: Votes, answers: pl.DataFrame) -> Votes:
+    """Return votes with checked labels as gold; refuse answers about other items, or with other labels."""
     names = votes.items.cast(pl.String).to_list()
     by_item = {(question, str(item)): answer for question, item, answer in
                answers.select("question", "item", "answer").iter_rows()}  # fmt: skip
-    ballots = []
+    ballots, n_answers = [], len(by_item)
     for ballot in votes.ballots:
         gold_i = ballot.gold_i.copy()
         for i, item in enumerate(ballot.item_i.tolist()):
-            if (answer := by_item.get((ballot.question, names[item]))) is not None:
-                gold_i[i] = ballot.labels.index(answer)
+            if by_item.get((ballot.question, names[item])) in ballot.labels:
+                gold_i[i] = ballot.labels.index(by_item.pop((ballot.question, names[item])))
         ballots.append(replace(ballot, gold_i=gold_i))
+    for (question, item), answer in by_item.items():
+        msg = (
+            f"{len(by_item):,} of {n_answers:,} decisions are about items or labels that these votes do not have. "
+            f"First: item {item!r} of question {question!r} is {answer!r}. Read the votes as the run did: --settings."
+        )
+        raise VotesError(msg)
     return replace(votes, ballots=tuple(ballots))
 
 

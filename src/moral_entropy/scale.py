@@ -304,6 +304,7 @@ def _refuse(options: AuditOptions) -> None:
     arguments = {
         "groups of annotators": options.groups.asked, "--fit-by": options.fit_by,
         "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
+        "--decisions": options.verdict.decisions,
         "--solver adam": options.fit.solver == "adam", "--use-text": options.use_text not in (None, "off"),
         "a layout other than long": options.read.table_layout not in ("auto", "long"),
     }  # fmt: skip

@@ -50,7 +50,7 @@ def audit(
 
     Example: moral-entropy audit votes.csv -o run/
     """
-    refuse_missing((*source, options.read.gold_file, *options.verdict.spot_check))
+    refuse_missing((*source, options.read.gold_file, options.verdict.decisions, *options.verdict.spot_check))
     # Late, so that --help, misused flags and files that are not there are answered at once.
     from moral_entropy.cli.screen import print_warnings
     from moral_entropy.cli.show_audit import print_run, print_run_as_json

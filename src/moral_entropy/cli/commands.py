@@ -28,6 +28,7 @@ GROUPS = {
         "judges": "Score systems by their judges and known answers, then say which judges to keep, and the best panel.",
     },
     "Decide": {
+        "serve": "Check labels blind, settle conflicts and look at items, in a browser on this machine.",
         "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many are wrong.",
         "check": "Check figures of an audit against limits; exit with 0 if all hold, with 1 if one fails.",
         "compare": "Compare two runs: two batches of items, or the same items with other votes or settings.",

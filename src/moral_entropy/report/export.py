@@ -525,6 +525,30 @@ def write_tasks(run: Run, queue: pl.DataFrame, out: Path, *, to: str, prediction
     return f"filled in, it is read with: moral-entropy audit {out} --annotator {annotator} {answers}"
 
 
+def decided_tasks(run: Run, answers: Mapping[tuple[str, str], tuple[str, str]], out: Path, tool: str) -> None:
+    """Write decisions as a file that an annotation tool imports: one annotation each, by whoever decided.
+
+    Parameters
+    ----------
+    run
+        The run.
+    answers
+        Who decided, and the label, by question and item.
+    out
+        The file; it must end as the tool's files do.
+    tool
+        One of `TOOLS`.
+    """
+    check_suffix(out, tool)
+    pairs = [(question, item, [who], [label]) for (question, item), (who, label) in answers.items()]
+    decisions = pl.DataFrame(pairs, schema=["question", "item", "annotators", "annotations"], orient="row")
+    rows = export_rows(run).filter(pl.col("item").is_in(decisions["item"].implode())).collect()
+    rows = rows.drop("annotators", "annotations", "label").join(
+        decisions, on=["question", "item"], maintain_order="left"
+    )
+    _write_records(rows.with_columns(label=pl.lit(None, pl.String)).sort("item", maintain_order=True), out, tool)
+
+
 def label_studio_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return one task per item: what annotators chose, and a prediction per question with its probability as score.
 

@@ -104,7 +104,7 @@ class Run:
     manifest
         What went into the run and how it went: plain values, as in `manifest.json`.
     tables
-        Tables that are still to be made, by name; empty for a run on disk.
+        Tables that are still to be made, by name; of a run on disk, those that stand in for its own.
     path
         The run folder; None for a run in memory.
     consensus
@@ -138,7 +138,7 @@ class Run:
 
     def has(self, name: str) -> bool:
         """Return whether the run has a table."""
-        return name in self.tables if self.path is None else (self.path / f"{name}.parquet").exists()
+        return name in self.tables or (self.path is not None and (self.path / f"{name}.parquet").exists())
 
     def table(self, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
         """Return a table, or some of its rows; an optional table that the run lacks has no rows.
@@ -152,7 +152,7 @@ class Run:
         """
         if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
-        if self.path is not None:
+        if self.path is not None and name not in self.tables:
             return read_table(self.path, name, where=where)
         if name not in self._frames:
             table = self.tables[name]
@@ -161,7 +161,7 @@ class Run:
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Scan a table, so that only the columns asked for are read."""
-        if self.path is None or not self.has(name):
+        if self.path is None or name in self.tables or not self.has(name):
             return self.table(name).lazy()
         return scan_table(self.path, name)
 

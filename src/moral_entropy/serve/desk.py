@@ -1,0 +1,330 @@
+"""A run on somebody's desk: what its lists need in memory, the decisions so far, and what to decide next.
+
+Lists are made from a few columns of all items, held in memory; texts, votes and explanations are read from the run
+folder for the items on a page. Decisions are appended to `decisions.jsonl`; nothing else in the folder is touched.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.errors import MoralEntropyError, UsageError
+from moral_entropy.items.rank import first
+from moral_entropy.judges.roles import LLM
+from moral_entropy.pipeline import settle
+from moral_entropy.runs.run import Question, Run
+from moral_entropy.verdict.decisions import (
+    CAUSES,
+    DECISIONS,
+    LABELLING,
+    Decision,
+    DecisionLog,
+    Key,
+    agreed,
+    in_conflict,
+    standing,
+    with_decisions,
+    with_rows,
+)
+from moral_entropy.verdict.rates import wrong_by
+from moral_entropy.verdict.sheet import KEYS, make_sheet, spot_checks
+
+MOST_QUEUED = 5_000
+"""Items that are queued in one order; more are offered once a new run is made."""
+
+MOST_WORDS = 2_000
+"""Characters of a note, at most."""
+
+CATEGORIES = ("question", "domain", "label")
+
+
+class Desk:
+    """A run, its decisions, and the people who decide.
+
+    Parameters
+    ----------
+    run
+        A run folder.
+    names
+        Who decides; with several names the browser asks who sits there.
+    """
+
+    def __init__(self, run: Run, names: Sequence[str]) -> None:
+        self.run, self.names = run, tuple(names)
+        self.questions: dict[str, Question] = {question.name: question for question in run.questions}
+        self.log = DecisionLog(run.folder / DECISIONS)
+        self.log.append(())
+        self.job: dict[str, Any] = {"status": "none"}
+        self.index = self._index()
+        self._lock = Lock()
+        self._sheets: list[pl.DataFrame] = []
+        self._queues: dict[str, list[Key]] = {}
+        self._folded: tuple[Any, dict[Key, dict[str, Decision]]] = (None, {})
+
+    def _index(self) -> pl.DataFrame:
+        """Return what lists are sorted and filtered by, one row per question and item."""
+        run, n_for = self.run, pl.col("n_positive").cast(pl.Int32)
+        two = {name: entry.positive for name, entry in self.questions.items() if entry.positive is not None}
+        is_two = pl.col("question").is_in(list(two))
+        # Of two labels, votes for the positive one are counted; of more, those for the consensus label.
+        is_positive = pl.col("label") == pl.col("question").replace_strict(two, default=None, return_dtype=pl.String)
+        mine = pl.when(is_two & ~is_positive).then(pl.col("n_votes") - n_for).otherwise(n_for)
+        index = (
+            run.scan("items")
+            .select(*KEYS, "domain", "label", "p", "n_votes", "count", wrong=wrong_by(run, "p"), agree=mine)
+            .with_columns(pl.col(CATEGORIES).cast(pl.Categorical), pl.col("p").cast(pl.Float32))
+            .with_columns(risk=pl.col("wrong") * pl.col("count"), differs=2 * pl.col("agree") < pl.col("n_votes"))
+            .drop("count")
+            .collect()
+        )
+        return index if len(two) == len(self.questions) else self._with_pluralities(index, list(two))
+
+    def _with_pluralities(self, index: pl.DataFrame, two: list[str]) -> pl.DataFrame:
+        """Correct `differs` where there are more than two labels: another label must have more votes."""
+        in_doubt = index.lazy().filter("differs").select(pl.col("question").cast(pl.String), "item", "agree")
+        votes = self.run.scan("votes").join(in_doubt, on=KEYS, how="semi").group_by(*KEYS, "label").len()
+        most = votes.group_by(KEYS).agg(most=pl.col("len").max()).with_columns(pl.col("question").cast(pl.Categorical))
+        joined = index.lazy().join(most, on=KEYS, how="left", maintain_order="left")
+        more = pl.col("question").cast(pl.String).is_in(two) | (pl.col("most") > pl.col("agree")).fill_null(value=False)
+        return joined.with_columns(differs=pl.col("differs") & more).drop("most").collect()
+
+    # --- What was decided -------------------------------------------------------------------------------------------
+
+    def standing(self) -> dict[Key, dict[str, Decision]]:
+        """Return the decisions that stand, by question and item, then by person."""
+        entries = self.log.entries()
+        if entries is not self._folded[0]:
+            self._folded = (entries, standing(entries))
+        return self._folded[1]
+
+    def decided(self) -> dict[Key, Decision]:
+        """Return the decision on every item that has one."""
+        pairs = ((key, agreed(by_person)) for key, by_person in self.standing().items())
+        return {key: entry for key, entry in pairs if entry is not None}
+
+    def conflicts(self) -> list[Key]:
+        """Return the items on which people differ."""
+        return [key for key, by_person in self.standing().items() if in_conflict(by_person)]
+
+    def expected_wrong(self) -> float:
+        """Return how many labels are expected wrong by p, of those that nobody has decided on."""
+        decided = sum(float(entry.get("risk") or 0.0) for entry in self.decided().values())
+        return max(float(self.index["risk"].sum()) - decided, 0.0)
+
+    def with_decisions(self) -> Run:
+        """Return the run with the decisions as answers of its spot checks."""
+        return with_decisions(self.run, self.log.entries(), self.sheet())
+
+    def sheet(self) -> pl.DataFrame:
+        """Return the rows to check blind: those of the run, and the further sheets that were asked for."""
+        n_more = len([entry for entry in self.log.entries() if entry["kind"] == "sheet"])
+        with self._lock:
+            while len(self._sheets) <= n_more:
+                rows = self._sheets[-1] if self._sheets else spot_checks(self.run)
+                if self._sheets or rows.filter(purpose="measure").is_empty():
+                    # An error where all items are on sheets already.
+                    with suppress(UsageError):
+                        rows = pl.concat([rows, make_sheet(with_rows(self.run, rows))])
+                self._sheets.append(rows)
+            return self._sheets[n_more]
+
+    def to_check(self) -> dict[Key, dict[str, Any]]:
+        """Return the rows of the sheets that measure, by question and item."""
+        rows = self.sheet().filter(purpose="measure").with_columns(pl.col("item").cast(pl.String))
+        return {(row["question"], row["item"]): row for row in rows.iter_rows(named=True)}
+
+    # --- What to decide next ----------------------------------------------------------------------------------------
+
+    def queue(self, order: str) -> list[Key]:
+        """Return the items to settle in one order, most to be gained first."""
+        if order not in self._queues:
+            rows = ORDERS[order][1](self)
+            at = first(rows["score"].to_numpy(), MOST_QUEUED)
+            keys = rows[at].select(pl.col(KEYS).cast(pl.String)).rows()
+            self._queues[order] = [(str(question), str(item)) for question, item in keys]
+        return self._queues[order]
+
+    def waiting(self, order: str, who: str, question: str | None = None) -> list[Key]:
+        """Return what one person may settle, best first.
+
+        What the person voted on, passed over or has to check blind comes after all others, and so does what is the
+        turn of somebody else.
+        """
+        by_key, turn, sheet = self.standing(), self.names.index(who), self.to_check()
+        places = []
+        for rank, key in enumerate(self.queue(order)):
+            by_person = by_key.get(key, {})
+            mine = by_person.get(who)
+            if question not in (None, key[0]) or (mine is not None and mine["kind"] != "skip"):
+                continue
+            if agreed(by_person) is None:
+                later = mine is not None, key[1] in self.own_items(who), key in sheet
+                places.append((*later, rank % len(self.names) != turn, rank, key))
+        return [place[-1] for place in sorted(places)]
+
+    @lru_cache(maxsize=64)  # noqa: B019 a program has one desk
+    def own_items(self, who: str) -> frozenset[str]:
+        """Return the items that somebody has voted on as an annotator."""
+        names = self.run.annotators["annotator"].cast(pl.String).unique().drop_nulls().to_list()
+        mine = [name for name in names if name.casefold() == who.casefold()]
+        if not mine:
+            return frozenset()
+        votes = self.run.scan("votes").filter(pl.col("annotator").cast(pl.String).is_in(mine))
+        return frozenset(votes.select(pl.col("item").cast(pl.String)).collect()["item"].to_list())
+
+    @cached_property
+    def orders(self) -> dict[str, str]:
+        """The orders in which items can be settled, with what each is called."""
+        roles = {row["role"] for row in (self.run.manifest.get("roles") or {}).get("judges", ())}
+        n_judges = len((self.run.manifest.get("roles") or {}).get("judges", ()))
+        mixed = LLM in roles and (len(roles) > 1 or n_judges < self.run.manifest["annotators"])
+        offered = {"gain": True, "rule": True, "groups": not self.run.table("group_items").is_empty(), "judges": mixed}
+        return {name: ORDERS[name][0] for name, is_offered in offered.items() if is_offered}
+
+    # --- Deciding ---------------------------------------------------------------------------------------------------
+
+    def entry(self, who: str, kind: str, **facts: Any) -> dict[str, Any]:
+        """Return a new line of the log."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return {"id": secrets.token_hex(8), "time": now, "who": who, "kind": kind} | facts
+
+    def decide(self, who: str, body: Mapping[str, Any]) -> Decision:
+        """Check a decision that a browser sent, write it, and return it."""
+        [entry] = entries = [self._checked(who, body)]
+        self.log.append(entries)
+        return entry
+
+    def confirm(self, who: str, bodies: Sequence[Mapping[str, Any]]) -> int:
+        """Write decisions that confirm labels of the consensus, all with one write; return how many."""
+        entries = [self._checked(who, {**body, "kind": "confirm"}) for body in bodies]
+        self.log.append(entries)
+        return len(entries)
+
+    def _checked(self, who: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        kind, question, item, label = (body.get(name) for name in ("kind", "question", "item", "label"))
+        if kind not in (*LABELLING, "skip") or question not in self.questions or not isinstance(item, str):
+            msg = f"a decision is about an item and a question of this run; {kind!r}, {question!r}, {item!r} is not."
+            raise UsageError(msg)
+        row = self.row(question, item)
+        cause, why = body.get("cause"), str(body.get("why") or "")[:MOST_WORDS]
+        if label is not None and label not in self.questions[question].labels:
+            msg = f"{label!r} is no label of {question!r}: {', '.join(self.questions[question].labels)}."
+            raise UsageError(msg)
+        if cause is not None and cause not in CAUSES:
+            msg = f"{cause!r} is no cause: {', '.join(CAUSES)}."
+            raise UsageError(msg)
+        on_sheet = self.to_check().get((question, item), {})
+        facts = {
+            "question": question,
+            "item": item,
+            "label": None if kind == "skip" else row["label"] if kind == "confirm" else label,
+            "cause": cause,
+            "why": why,
+            "was": row["label"],
+            "risk": row["risk"],
+            "sheet": on_sheet.get("sheet"),
+            "weight": on_sheet.get("weight"),
+        }
+        entry = self.entry(who, kind, **facts)
+        # A browser that repeats itself after a crash sends the same id.
+        sent = {"id": str(body["id"])[:64]} if body.get("id") else {}
+        return entry | sent | ({"final": True} if body.get("final") else {})
+
+    def undo(self, who: str) -> Decision | None:
+        """Take back the last decision of a person, and return it; None where there is none."""
+        entries = self.log.entries()
+        undone = {entry["of"] for entry in entries if entry["kind"] == "undo"}
+        mine = (entry for entry in reversed(entries) if entry["who"] == who and "item" in entry)
+        last = next((entry for entry in mine if entry["id"] not in undone), None)
+        if last is not None:
+            self.log.append([self.entry(who, "undo", of=last["id"])])
+        return last
+
+    def row(self, question: str, item: str) -> dict[str, Any]:
+        """Return what the lists have on one item."""
+        kind = self.index.schema["item"]
+        if kind.is_integer() and not item.lstrip("-").isdigit():
+            rows = self.index.clear()
+        else:
+            is_it = pl.col("item") == (int(item) if kind.is_integer() else item)
+            rows = self.index.filter(is_it & (pl.col("question") == question))
+        if rows.is_empty():
+            msg = f"the run has no item {item!r} of question {question!r}."
+            raise LookupError(msg)
+        return rows.row(0, named=True) | {"item": item}
+
+    # --- A new run --------------------------------------------------------------------------------------------------
+
+    def make_run(self, after: Callable[[Run], dict[str, Any]]) -> None:
+        """Begin to make a new run beside this one, its checked labels being evidence; `after` describes it."""
+        with self._lock:
+            if self.job["status"] == "running":
+                return
+            self.job = {"status": "running", "stage": "reading", "share": 0.0}
+        Thread(target=self._make_run, args=(after,), daemon=True).start()
+
+    def _make_run(self, after: Callable[[Run], dict[str, Any]]) -> None:
+        def progress(stage: str, share: float) -> None:
+            self.job |= {"stage": stage, "share": share}
+
+        try:
+            out = beside(self.run.folder)
+            command = f"moral-entropy serve {self.run.folder}"
+            new = settle(self.with_decisions(), out, command=command, progress=progress)
+            self.job = {"status": "done", "path": str(out), **after(new)}
+        except (MoralEntropyError, OSError) as error:
+            self.job = {"status": "failed", "error": str(error)}
+        except Exception as error:
+            self.job = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+
+
+def beside(folder: Path) -> Path:
+    """Return the first folder of this name with a number that is not there yet: run-2, run-3 and so on."""
+    folder = folder.resolve()
+    return next(path for n in range(2, 10_000) if not (path := folder.with_name(f"{folder.name}-{n}")).exists())
+
+
+# --- Orders ----------------------------------------------------------------------------------------------------------
+
+
+def _by_gain(desk: Desk) -> pl.DataFrame:
+    """Score by how many labels a right answer is expected to put right: the chance that the label is wrong."""
+    return desk.index.select(*KEYS, score="risk").filter(pl.col("score") > 0)
+
+
+def _by_rule(desk: Desk) -> pl.DataFrame:
+    return desk.index.filter("differs").select(*KEYS, score="risk")
+
+
+def _by_groups(desk: Desk) -> pl.DataFrame:
+    rows = desk.run.table("group_items").group_by(KEYS, maintain_order=True).agg(score=pl.col("spread").max())
+    return rows.filter(pl.col("score") > 0)
+
+
+def _by_judges(desk: Desk) -> pl.DataFrame:
+    """Score items on which most people and most language models chose different labels."""
+    models = [row["judge"] for row in desk.run.manifest["roles"]["judges"] if row["role"] == LLM]
+    is_model = pl.col("annotator").cast(pl.String).is_in(models)
+    counts = desk.run.scan("votes").group_by(*KEYS, "label", model=is_model).len()
+    top = counts.sort("len", "label", descending=[True, False]).unique([*KEYS, "model"], keep="first")
+    apart = top.group_by(KEYS).agg(pl.col("label").n_unique()).filter(pl.col("label") > 1).collect()
+    apart = apart.with_columns(pl.col("question").cast(pl.Categorical))
+    return desk.index.join(apart, on=KEYS, how="semi", maintain_order="left").select(*KEYS, score="risk")
+
+
+ORDERS: dict[str, tuple[str, Callable[[Desk], pl.DataFrame]]] = {
+    "gain": ("most likely wrong first", _by_gain),
+    "rule": ("most votes and the consensus differ", _by_rule),
+    "groups": ("groups of annotators differ", _by_groups),
+    "judges": ("people and language models differ", _by_judges),
+}
+"""What to settle first: what it is called, and a score per item."""
