@@ -112,6 +112,7 @@ def test_every_command_and_flag_is_documented():
         "predict",
         "report",
         "reproduce",
+        "serve",
         "simulate",
         "spot-check",
         "train",
