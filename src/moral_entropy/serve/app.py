@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 from moral_entropy.errors import MissingExtraError, MoralEntropyError, UsageError
-from moral_entropy.report.html import TEMPLATES as OF_REPORT
+from moral_entropy.report.words import TEMPLATES as OF_REPORT
 from moral_entropy.runs.folder import plain_facts
 from moral_entropy.runs.run import Run
 from moral_entropy.serve.desk import Desk
