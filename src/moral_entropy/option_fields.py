@@ -312,6 +312,8 @@ def _ways_to_write(kind: Any) -> Iterator[tuple[str, str]]:
             yield from () if choice is NoneType else _ways_to_write(choice)
     elif origin is Literal:
         yield "|".join(kinds), f"choose one of {', '.join(kinds)}"
+    elif origin is tuple and get_origin(kinds[0]) is Literal:
+        yield "A,B,…", f"choose among {', '.join(get_args(kinds[0]))}, with commas between them"
     elif origin is tuple and kinds[0] is not float:
         yield "A,B,…", "write names separated by single commas, as care,fairness"
     elif origin is tuple:

@@ -57,7 +57,7 @@ def test_every_layout_is_written(run, audited, folder, to, out):
 
 def test_misuse_is_named(run, audited):
     code, _, err = run("report", "run", "--format", "gif")
-    assert code == 2 and "'gif' is no format" in err
+    assert code == 2 and "--format is 'gif'; choose among png, svg, pdf" in err
     code, _, err = run("report", "nowhere")
     assert code == 1 and "no run folder" in err
     assert run("export", "run", "--to", "stata", "-o", "x")[0] == 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import pairwise
 from textwrap import wrap
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from typer import Argument, Option
 
 from moral_entropy.cli.flags import Json, Run
-from moral_entropy.cli.screen import print_json, print_lines, printable
+from moral_entropy.cli.screen import printable, show
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation, Step
@@ -48,12 +49,10 @@ def explain(run: Run, item: Item, question: Question = None, json: Json = False)
     """
     from moral_entropy.explanation import explain_item
 
-    explanations = explain_item(run, item, question=question)
-    if json:
-        print_json("explain", {"item": item, "questions": [asdict(explanation) for explanation in explanations]})
-        return
-    marks = marks_for_output()
-    print_lines("\n\n".join("\n".join(waterfall_lines(explanation, marks)) for explanation in explanations))
+    explanations, marks = explain_item(run, item, question=question), marks_for_output()
+    record = {"item": item, "questions": [asdict(explanation) for explanation in explanations]}
+    texts = ["\n".join(waterfall_lines(explanation, marks)) for explanation in explanations]
+    show("explain", record, ["\n\n".join(texts)], as_json=json)
 
 
 def marks_for_output() -> Marks:
@@ -62,12 +61,12 @@ def marks_for_output() -> Marks:
     return BLOCKS if sys.stdout.isatty() and encoding == "utf8" else ASCII
 
 
-def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -> list[str]:
+def waterfall_lines(explanation: Explanation, marks: Marks, width: int | None = None) -> list[str]:
     """Return the lines that explain one item on one question.
 
     Parameters
     ----------
-    told
+    explanation
         The explanation.
     marks
         What to draw with.
@@ -75,32 +74,32 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
         Width of the window; that of the terminal when not given.
     """
     width = min(max(width or shutil.get_terminal_size().columns, NARROWEST), WIDEST)
-    names = [_name(step, marks) for step in told.steps]
+    names = [_name(step, marks) for step in explanation.steps]
     widest = max(map(len, names))
-    bounded = any(step.low is not None for step in told.steps)
-    heads = [f"{name:<{widest}} {_figures(step, bounded)}" for name, step in zip(names, told.steps, strict=True)]
-    bars = _bars(told.steps, max(width - len(heads[0]) - 2, 10), marks)
+    bounded = any(step.low is not None for step in explanation.steps)
+    heads = [f"{name:<{widest}} {_figures(step, bounded)}" for name, step in zip(names, explanation.steps, strict=True)]
+    bars = _bars(explanation.steps, max(width - len(heads[0]) - 2, 10), marks)
     between = f"{'interval':^16}  " if bounded else ""
     title = f"{'':<{widest}} {'push':>6}  {between}{'sum':>6}"
-    towards, against = printable(told.towards, LONGEST_NAME), printable(told.against, LONGEST_NAME)
+    towards, against = printable(explanation.towards, LONGEST_NAME), printable(explanation.against, LONGEST_NAME)
     return [
-        *_about(told, marks),
+        *_about(explanation, marks),
         f"log-odds of {towards} against {against}, in nats: {marks.towards} adds to them, {marks.away} takes from them",
-        *(["(in this order: what a vote adds depends on those before it)"] if told.model == "mixed" else []),
+        *(["(in this order: what a vote adds depends on those before it)"] if explanation.model == "mixed" else []),
         "",
         title,
         *(f"{head}  {bar}".rstrip() for head, bar in zip(heads, bars, strict=True)),
         "",
-        *_outcome(told, towards, against),
+        *_outcome(explanation, towards, against),
     ]
 
 
-def _about(told: Explanation, marks: Marks) -> list[str]:
-    n_votes = len(told.steps) - 1
-    facts = [told.question, *([told.part] if told.part else []), f"item {told.item}", *([told.domain or ""])]
-    facts = [printable(fact, 60, marks.cut) for fact in facts if fact]
+def _about(explanation: Explanation, marks: Marks) -> list[str]:
+    n_votes = len(explanation.steps) - 1
+    names = (explanation.question, explanation.part, f"item {explanation.item}", explanation.domain)
+    facts = [printable(name, 60, marks.cut) for name in names if name]
     line = f" {marks.dot} ".join([*facts, f"{n_votes} vote{'s' * (n_votes != 1)}"])
-    return [line, *([f'  "{printable(told.text, LONGEST_TEXT, marks.cut)}"'] if told.text else [])]
+    return [line, *([f'  "{printable(explanation.text, LONGEST_TEXT, marks.cut)}"'] if explanation.text else [])]
 
 
 def _name(step: Step, marks: Marks) -> str:
@@ -134,37 +133,35 @@ def _bars(steps: tuple[Step, ...], width: int, marks: Marks) -> list[str]:
     return bars
 
 
-def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
-    total = told.steps[-1].total
-    label = printable(told.label, LONGEST_NAME)
-    if told.clamped:
-        lines = [
-            f"the label of this item was given as evidence: p({towards}) = {told.p_map:.0f} whatever the votes say"
-        ]
-    elif told.of_several:
-        lines = [f"at the best fit: p({towards}) = {told.p_map:.3f}: log-odds {total:+z.2f} against {against}"]
+def _outcome(explanation: Explanation, towards: str, against: str) -> Iterator[str]:
+    total, p_map, mixed = explanation.steps[-1].total, explanation.p_map, explanation.model == "mixed"
+    if explanation.clamped:
+        yield f"the label of this item was given as evidence: p({towards}) = {p_map:.0f} whatever the votes say"
+    elif explanation.of_several:
+        yield f"at the best fit: p({towards}) = {p_map:.3f}: log-odds {total:+z.2f} against {against}"
     else:
-        lines = [f"at the best fit: p({towards}) = 1 / (1 + exp({-total:z.2f})) = {told.p_map:.3f}"]
-    bounds = "" if told.p_low is None else f" ({told.p_low:.3f} to {told.p_high:.3f})"
-    if told.model == "mixed":
-        lines.append(f"published, pooled with the share of the votes: p({towards}) = {told.p:.3f}{bounds}")
-    else:
-        lines.append(f"averaged over what is unknown of the annotators: p({towards}) = {told.p:.3f}{bounds}")
-    if told.p_text is not None:
-        counts = "does not count" if told.p_votes is None else f"counts; the votes alone {told.p_votes:.3f}"
-        lines.append(f"its text alone says p({towards}) = {told.p_text:.3f}, and {counts}")
-    lines.append(f"label: {label}; entropy {told.entropy:.3f} nats" + ", of which" * (told.doubt_votes is not None))
-    return [*lines, *_part_lines(told)]
+        yield f"at the best fit: p({towards}) = 1 / (1 + exp({-total:z.2f})) = {p_map:.3f}"
+    bounds = "" if explanation.p_low is None else f" ({explanation.p_low:.3f} to {explanation.p_high:.3f})"
+    pooled = "published, pooled with the share of the votes"
+    averaged = "averaged over what is unknown of the annotators"
+    yield f"{pooled if mixed else averaged}: p({towards}) = {explanation.p:.3f}{bounds}"
+    if explanation.p_text is not None:
+        votes = explanation.p_votes
+        counts = "does not count" if votes is None else f"counts; the votes alone {votes:.3f}"
+        yield f"its text alone says p({towards}) = {explanation.p_text:.3f}, and {counts}"
+    parts = explanation.doubt_votes is not None
+    label = printable(explanation.label, LONGEST_NAME)
+    yield f"label: {label}; entropy {explanation.entropy:.3f} nats" + ", of which" * parts
+    if parts:
+        yield from _part_lines(explanation)
 
 
-def _part_lines(told: Explanation) -> list[str]:
-    """Name the parts of the entropy, each with its remedy; nothing without draws."""
-    if told.doubt_votes is None:
-        return []
+def _part_lines(explanation: Explanation) -> Iterator[str]:
+    """Name the parts of the entropy, each with its remedy."""
     # Late, so that --help answers at once.
     from moral_entropy.model.entropy import ENOUGH_VOTES, REMEDIES, TOO_FEW_TO_TELL, shown_parts
 
-    parts = shown_parts(told.model, between=told.between_groups is not None).items()
-    lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in parts]
-    too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
-    return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]
+    for part, name in shown_parts(explanation.model, between=explanation.between_groups is not None).items():
+        yield f"  {getattr(explanation, part):.3f} {name}: {REMEDIES[part]}"
+    if explanation.model == "mixed" and len(explanation.steps) - 1 < ENOUGH_VOTES:
+        yield from wrap(TOO_FEW_TO_TELL, NARROWEST + 20)

@@ -52,17 +52,6 @@ def refuse_existing(out: Path, *, force: bool) -> None:
         raise UsageError(msg)
 
 
-def names(flag: str, text: str | None) -> tuple[str, ...]:
-    """Read names separated by commas.
-
-    Examples
-    --------
-    >>> names("--annotators", "ann, bob")
-    ('ann', 'bob')
-    """
-    return () if text is None else tuple(read_flag(flag, text, tuple[str, ...]))
-
-
 def read_flag(flag: str, text: str, kind: Any) -> Any:
     """Convert what was typed after a flag to its type, or say how to write it."""
     try:
@@ -173,8 +162,8 @@ def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | No
     settings = read_settings(file)
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
     in_settings = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
-    for section, keyword, option in keywords(stage):
-        value = typed.get(keyword)
+    for section, _, option in keywords(stage):
+        value = typed.get(option.keyword)
         place = values.setdefault(section, {}) if section else values
         # A section that is no table is refused below.
         if value is not None and isinstance(place, dict):
@@ -192,7 +181,7 @@ def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | No
 
 def _set_values(stages: Iterable[type[StageOptions]], texts: Sequence[str]) -> dict[str, str]:
     """Read what was typed after `--set`: values by keyword."""
-    options, values = {keyword for stage in stages for _, keyword, _ in keywords(stage)}, {}
+    options, values = {keyword: option for stage in stages for _, keyword, option in keywords(stage)}, {}
     for text in texts:
         name, equals, value = text.partition("=")
         keyword = name.strip().replace("-", "_")
@@ -200,7 +189,7 @@ def _set_values(stages: Iterable[type[StageOptions]], texts: Sequence[str]) -> d
             problem = f"there is no option {name!r}.{did_you_mean(keyword, options)}" if equals else "write NAME=VALUE."
             msg = f"--set {text}: {problem}"
             raise UsageError(msg)
-        values[keyword] = value
+        values[options[keyword].keyword] = value
     return values
 
 

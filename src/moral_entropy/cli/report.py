@@ -2,58 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
 
 import typer
 from typer import Option
 
-from moral_entropy.cli.flags import Force, Run, names
-from moral_entropy.errors import UsageError
-
-Page = Annotated[
-    str | None, Option("--out", "-o", metavar="FILE", help="The HTML file; report.html in the run folder if not given.")
-]
-Items = Annotated[int, Option(min=1, metavar="N", help="Rows of the item explorer, at most.")]
-Figures = Annotated[
-    str | None, Option(metavar="FOLDER", help="Write figures, tables and a methods paragraph for a paper there.")
-]
-Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Formats of the figures: png,svg,pdf.")]
-Card = Annotated[bool, Option("--card", help="Write a dataset card and Croissant into the run folder.")]
+from moral_entropy.cli.flags import Force, Run
+from moral_entropy.option_fields import StageOptions, option
 
 Layout = Literal[
     "wide", "csv", "xlsx", "jsonl", "parquet", "hf", "release", "lewidi", "label-studio", "argilla", "prodigy"
 ]
 To = Annotated[Layout, Option("--to", help="The layout; wide is a sheet with one row per item.")]
 Target = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, release, lewidi a folder.")]
-Names = Annotated[bool, Option("--names", help="Write annotators' names as they are, and not pseudonyms.")]
-About = Annotated[
-    list[str],
-    Option("--about", metavar="NAME=TEXT", help="For the card: name, licence, language or url; repeatable."),
-]
-Group = Annotated[
-    str | None,
-    Option("--group", metavar="COLUMN", help="Add soft labels per group of annotators, where the layout has a place."),
-]
+FactName = Literal["name", "licence", "language", "url"]
 
 
-def report(
-    run: Run,
-    out: Page = None,
-    items: Items = 2_000,
-    figures: Figures = None,
-    formats: Formats = "png",
-    card: Card = False,
-    force: Force = False,
-) -> None:
+@dataclass(frozen=True)
+class ReportOptions(StageOptions):
+    """What is written beside the page, and where."""
+
+    out: str | None = option("The HTML file; report.html in the run folder if not given.", metavar="FILE", short="-o")
+    items: int = option("Rows of the item explorer, at most.", 2_000, least=1)
+    figures: str | None = option("Write figures, tables and a methods paragraph for a paper there.", metavar="FOLDER")
+    formats: tuple[Literal["png", "svg", "pdf"], ...] = option("Formats of the figures.", ("png",), flag="--format")
+    card: bool = option("Write a dataset card and Croissant into the run folder.", False)
+
+
+@dataclass(frozen=True)
+class ExportOptions(StageOptions):
+    """What is written, and what is said of the data."""
+
+    group: str | None = option(
+        "Add soft labels per group of annotators, where the layout has a place.", metavar="COLUMN"
+    )
+    names: bool = option("Write annotators' names as they are, and not pseudonyms.", False)
+    about: Sequence[str] = option("For the card: name, licence, language or url; repeatable.", (), metavar="NAME=TEXT")
+
+    def problems(self) -> Iterator[str]:
+        """Yield facts that are not about the data."""
+        for pair in self.about:
+            if "=" not in pair or pair.partition("=")[0] not in get_args(FactName):
+                yield f"--about {pair!r} is not about the data. Write name=…, licence=…, language=… or url=…."
+
+
+def report(run: Run, options: ReportOptions, force: Force = False) -> None:
     """Write the report of a run: one offline HTML file; on request what a paper needs, and a card.
 
     Example: moral-entropy report run/ --figures figures/ --format pdf
     """
-    kinds = names("--format", formats)
-    unknown = [name for name in kinds if name not in ("png", "svg", "pdf")]
-    if unknown:
-        msg = f"--format {unknown[0]!r} is no format for figures. Write png, svg or pdf, or several: png,pdf."
-        raise UsageError(msg)
     # Late, so that --help answers at once.
     from moral_entropy.report.card import write_card
     from moral_entropy.report.figures import write_figures
@@ -62,24 +61,17 @@ def report(
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
-    files = [write_report(opened, out, items=items, force=force)]
-    if figures is not None:
-        files += [*write_figures(opened, figures, formats=kinds), *write_paper(opened, figures)]
-    if card:
+    files = [write_report(opened, options.out, items=options.items, force=force)]
+    if options.figures is not None:
+        files += write_figures(opened, options.figures, formats=options.formats)
+        files += write_paper(opened, options.figures)
+    if options.card:
         files += write_card(opened)
     for file in files:
         typer.echo(file)
 
 
-def export(
-    run: Run,
-    to: To,
-    out: Target,
-    force: Force = False,
-    group: Group = None,
-    names: Names = False,
-    about: About = [],  # noqa: B006
-) -> None:
+def export(run: Run, to: To, out: Target, options: ExportOptions, force: Force = False) -> None:
     """Write the items of a run with votes, probabilities and soft labels, for other programs.
 
     An audit of what is written has the same votes, by annotators with pseudonyms. release is a folder to publish: raw
@@ -87,10 +79,7 @@ def export(
 
     Example: moral-entropy export run/ --to release -o dataset/ --about licence=cc-by-4.0 --about language=en
     """
-    facts = dict(pair.split("=", 1) for pair in about if "=" in pair)
-    if unknown := [pair for pair in about if pair.partition("=")[0] not in ("name", "licence", "language", "url")]:
-        msg = f"--about {unknown[0]!r} is not about the data. Write name=…, licence=…, language=… or url=…."
-        raise UsageError(msg)
+    facts = dict(pair.split("=", 1) for pair in options.about)
     # Late, so that --help answers at once.
     from shlex import join
 
@@ -98,6 +87,7 @@ def export(
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
+    names, group = options.names, options.group
     for file in export_run(opened, out, to=to, force=force, group=group, names=names, about=facts):
         typer.echo(file)
     if to == "release" and not names:

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from typer import Context, Option
+from typer import Context
 
 from moral_entropy.cli.flags import Json, Run, command_line
-
-Answers = Annotated[
-    list[str],
-    Option("--answers", metavar="FILE", help="A sheet that was filled in; repeatable. Writes no new one."),
-]
-Rows = Annotated[int, Option("--rows", "-n", min=1, metavar="N", help="How many items to check.")]
-Domain = Annotated[str | None, Option(metavar="NAME", help="Only items of this domain.")]
-Repair = Annotated[
-    bool,
-    Option("--repair", help="The least sure items first: to mend labels, not to measure how many are wrong."),
-]
-Out = Annotated[
-    str | None,
-    Option("--out", "-o", metavar="PATH", help="Where to write the sheet; with --answers, the new run folder."),
-]
-Tolerance = Annotated[float | None, Option(metavar="X", help="Share of wrong labels that is tolerated.")]
+from moral_entropy.option_fields import StageOptions, option
 
 
-def spot_check(
-    context: Context,
-    run: Run,
-    answers: Answers = [],  # noqa: B006
-    rows: Rows = 50,
-    domain: Domain = None,
-    repair: Repair = False,
-    out: Out = None,
-    tolerance: Tolerance = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class SheetOptions(StageOptions):
+    """Which labels to check, or where the answers are."""
+
+    answers: Sequence[str] = option("A sheet that was filled in; repeatable. Writes no new one.", (), metavar="FILE")
+    rows: int = option("How many items to check.", 50, short="-n", least=1)
+    domain: str | None = option("Only items of this domain.")
+    repair: bool = option("The least sure items first: to mend labels, not to measure how many are wrong.", False)
+    out: str | None = option(
+        "Where to write the sheet; with --answers, the new run folder.", metavar="PATH", short="-o"
+    )
+    tolerance: float | None = option("Share of wrong labels that is tolerated.")
+
+
+def spot_check(context: Context, run: Run, options: SheetOptions, json: Json = False) -> None:
     """Write a sheet of labels to check by hand, or read the answers and say how many are wrong.
 
     With --answers and -o a new run is written: checked labels are the answers, and the others learn from them.
@@ -45,7 +35,7 @@ def spot_check(
     from pathlib import Path
     from textwrap import wrap
 
-    from moral_entropy.cli.screen import print_json, print_lines, window_width
+    from moral_entropy.cli.screen import show, window_width
     from moral_entropy.pipeline import settle
     from moral_entropy.report.html import write_report
     from moral_entropy.runs.run import read_run
@@ -54,28 +44,25 @@ def spot_check(
     from moral_entropy.verdict.verdict import needed_sentence
 
     opened = read_run(run)
-    if answers:
-        opened = with_answers(opened, answers)
+    out, tolerance = options.out, options.tolerance
+    if options.answers:
+        opened = with_answers(opened, options.answers)
         opened = opened if tolerance is None else with_tolerance(opened, tolerance)
         if (opened.folder / "report.html").is_file():
             write_report(opened.folder)
         if out is not None:
             opened = settle(opened, out, command=command_line(context))
         summary = summarise(opened)
-        if json:
-            print_json("spot-check", summary.record())
-        else:
-            print_lines(*summary.lines(window_width()))
+        show("spot-check", summary.record(), summary.lines(window_width()), as_json=json)
         return
-    purpose: Purpose = "repair" if repair else "measure"
-    path = add_sheet(opened, rows, domain=domain, purpose=purpose, out=Path(out) if out else None)
-    aim = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
+    purpose: Purpose = "repair" if options.repair else "measure"
+    path = add_sheet(opened, options.rows, domain=options.domain, purpose=purpose, out=Path(out) if out else None)
+    aim = "the least sure first: to mend labels, not to measure how many are wrong"
+    aim = aim if options.repair else "chosen at random"
     sheets = opened.table("spot_checks")
     n_rows = sheets.filter(sheet=max(sheets["sheet"].to_list())).height
     command = f"moral-entropy spot-check {run} --answers {path} -o {str(run).rstrip('/')}-checked"
-    if json:
-        print_json("spot-check", {"sheet": str(path), "rows": n_rows, "purpose": purpose, "next": command})
-    else:
-        needed_lines = [] if repair else [needed_sentence(opened, tolerance)]
-        print_lines(f"{path}: {n_rows:,} items, {aim}; fill in the column answer, then:", f"  {command}",
-                    *(line for text in needed_lines for line in wrap(text, window_width())))  # fmt: skip
+    record = {"sheet": str(path), "rows": n_rows, "purpose": purpose, "next": command}
+    needed = [] if options.repair else wrap(needed_sentence(opened, tolerance), window_width())
+    lines = [f"{path}: {n_rows:,} items, {aim}; fill in the column answer, then:", f"  {command}", *needed]
+    show("spot-check", record, lines, as_json=json)
