@@ -110,7 +110,7 @@ def _flat_parameters(
         rare += [keyword.replace("_", "-") for keyword in rare_options(stages[name])]
         few |= (everyday := any(option.everyday for _, option in options))
         for _, option in options:
-            yield _flag_parameter(option, hidden=everyday and not option.everyday)
+            yield _flag_parameter(option, hidden=everyday and not option.everyday, paired="settings" in hints)
     if few:
         about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
         yield _parameter("help_all", bool, "--help-all", default=False, **about)
@@ -129,12 +129,12 @@ def rare_options(stage: type[StageOptions]) -> dict[str, tuple[str, Option]]:
     return {keyword: (section, option) for section, keyword, option in keywords(stage) if option.rare}
 
 
-def _flag_parameter(option: Option, *, hidden: bool) -> inspect.Parameter:
-    """Return the parameter of an option; a switch has its opposite beside it, for what settings turn on."""
+def _flag_parameter(option: Option, *, hidden: bool, paired: bool) -> inspect.Parameter:
+    """Return the parameter of an option; a switch that settings may turn on is paired with its opposite."""
     default = f" Default: {option.shown_default}." if option.shown_default else ""
     about: dict[str, Any] = {"panel": option.panel, "hidden": hidden, "help": option.help + default}
     if option.kind is bool:
-        flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}"
+        flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if paired else option.flag
         return _parameter(option.keyword, bool | None, flag, **about)
     kind = list[str] | None if get_origin(option.kind) is Sequence else str | None
     short = [option.short] if option.short else []

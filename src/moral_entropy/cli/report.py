@@ -27,7 +27,7 @@ class ReportOptions(StageOptions):
     out: str | None = option("The HTML file; report.html in the run folder if not given.", metavar="FILE", short="-o")
     items: int = option("Rows of the item explorer, at most.", 2_000, least=1)
     figures: str | None = option("Write figures, tables and a methods paragraph for a paper there.", metavar="FOLDER")
-    formats: tuple[Literal["png", "svg", "pdf"], ...] = option("Formats of the figures.", ("png",), flag="--format")
+    formats: tuple[Literal["png", "svg", "pdf"], ...] = option("Formats: png, svg, pdf.", ("png",), flag="--format")
     card: bool = option("Write a dataset card and Croissant into the run folder.", False)
 
 

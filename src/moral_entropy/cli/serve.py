@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from moral_entropy.cli.flags import Run, names
+from moral_entropy.cli.flags import Run, read_flag
 
 Port = Annotated[int, Option(min=0, max=65535, metavar="N", help="Port on this machine; any that is free if 0.")]
 Open = Annotated[bool, Option("--open", help="Open it in the browser.")]
@@ -33,7 +33,7 @@ def serve(run: Run, port: Port = 0, open: Open = False, who: Who = None) -> None
     from moral_entropy.serve.app import serve as serve_run
 
     need_extra()
-    people = names("--who", who)
+    people = () if who is None else read_flag("--who", who, tuple[str, ...])
     if not people:
         with suppress(OSError, KeyError):
             people = (getpass.getuser(),)
