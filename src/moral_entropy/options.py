@@ -82,6 +82,12 @@ class ReadOptions(StageOptions):
         "Labels that mean no answer, instead of NA, N/A, null, -, ? and no answer (and none, where all other labels "
         "are yes and no or numbers); empty for none."
     )
+    scale: Literal["auto", "nominal", "ordinal", "interval"] = option(
+        "What labels are: nominal (names), ordinal (levels in an order), interval (scores); auto tells from names of "
+        "questions, known words and the votes, and says so. Two labels are names.",
+        "auto",
+    )
+    order: tuple[str, ...] = option("The levels of an ordinal question from low to high, as low,medium,high.", ())
     keep_case: bool = option(
         "Keep labels apart that differ only in case, or that all say yes or no, such as y and 1.", False
     )

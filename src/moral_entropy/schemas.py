@@ -10,6 +10,9 @@ PARTS = ("ambiguity", "doubt_votes", "doubt_annotators")
 BETWEEN = "between_groups"
 """The fourth part. Only runs that found a truth per group of annotators have this column, in `items` and `entropy`."""
 
+SCORE = "score_given"
+"""What a vote said in numbers: a column of `votes` where a question asks for scores."""
+
 ALL_PARTS = (*PARTS, "aleatoric", "epistemic")
 """The same in two parts too, as the model has them."""
 

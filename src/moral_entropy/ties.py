@@ -68,7 +68,7 @@ def settle_halves(p_rk: Floats) -> Floats:
     return p_rk
 
 
-def labels_of(p_ik: Floats, positive: int | None) -> NDArray[np.int64]:
+def labels_of(p_ik: Floats, positive: int | None, *, ordered: bool = False) -> NDArray[np.int64]:
     """Return the index of each item's label: the positive one of two where its p is ½ or more, of more the likeliest.
 
     Parameters
@@ -77,12 +77,20 @@ def labels_of(p_ik: Floats, positive: int | None) -> NDArray[np.int64]:
         Label probabilities.
     positive
         Index of the positive label of two.
+    ordered
+        Whether labels are levels of a scale: then it is the median; of two the likelier, of equals the lower.
 
     Examples
     --------
     >>> labels_of(np.array([[0.5, 0.5], [0.6, 0.4]]), positive=1)
     array([1, 0])
+    >>> labels_of(np.array([[0.4, 0.35, 0.25]]), None, ordered=True)
+    array([1])
     """
+    if ordered and p_ik.shape[1] > 2:
+        at_most_ik = np.cumsum(p_ik, axis=1)
+        median_ik = (at_most_ik >= 0.5 - TIE) & (at_most_ik - p_ik <= 0.5 + TIE)
+        return highest(np.where(median_ik, p_ik, -1.0))
     if positive is None or p_ik.shape[1] != 2:
         return highest(p_ik)
     return np.where(p_ik[:, positive] >= 0.5, positive, 1 - positive)

@@ -198,7 +198,7 @@ class QuestionFit:
     @cached_property
     def label_i(self) -> NDArray[np.int16]:
         """Index of the consensus label: see `labels_of`."""
-        return labels_of(self.p_ik, self.ballot.positive).astype(np.int16)
+        return labels_of(self.p_ik, self.ballot.positive, ordered=self.ballot.levels is not None).astype(np.int16)
 
     @cached_property
     def known_i(self) -> NDArray[np.bool_]:

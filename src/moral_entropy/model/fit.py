@@ -20,6 +20,7 @@ from moral_entropy.model.consensus import (
 from moral_entropy.model.copies import Copies, count_once, find_copies
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
+from moral_entropy.model.graded import STRENGTH
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
@@ -218,12 +219,14 @@ def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Prio
     beta_akv, alpha_k = priors.beta_akv(ballot, votes, mixed=options.mixed), priors.alpha_k(ballot)
     if not options.mixed:
         return Posterior(patterns, States(ballot.n_labels), alpha_k - 1.0, beta_akv - 1.0, threads=options.threads)
-    states, row_kv = between_labels(ballot.n_labels), priors.row_kv(ballot, mixed=True)
+    ordered = ballot.levels is not None
+    states, row_kv = between_labels(ballot.n_labels, ordered=ordered), priors.row_kv(ballot, mixed=True)
     pseudo_g = states.size_g.copy()
     pseudo_g[: ballot.n_labels] = alpha_k
     # What is known of an annotator from elsewhere counts in full.
     own_akv = OWN * row_kv + (beta_akv - row_kv)
-    return Posterior(patterns, states, pseudo_g, own_akv, COMMON, 2.0 * row_kv, threads=options.threads)
+    common = STRENGTH if ordered else COMMON
+    return Posterior(patterns, states, pseudo_g, own_akv, common, 2.0 * row_kv, threads=options.threads, graded=ordered)
 
 
 def _counted(ballot: Ballot, item_prior: ItemPrior | None) -> tuple[Floats, Floats] | None:
@@ -336,7 +339,11 @@ def read_off(
         if not options.mixed:
             votes_rk = model_rk = settle_halves(over.mean_rk)
             p_rk = _pooled(model_rk, pool_r, share_rk)
-        about_r = labels_of(p_rk, ballot.positive) if ballot.n_labels > 2 else np.full(patterns.n_rows, ballot.positive)
+        about_r = (
+            labels_of(p_rk, ballot.positive, ordered=ballot.levels is not None)
+            if ballot.n_labels > 2
+            else np.full(patterns.n_rows, ballot.positive)
+        )
         p_r = p_rk[np.arange(patterns.n_rows), about_r]
         low_r, high_r = np.minimum(over.low_r, p_r), np.maximum(over.high_r, p_r)
     names = ("p_ik", "posterior_ik", "model_ik", "share_weight_i", "low_i", "high_i", "epistemic_i", "interior_i")
@@ -384,11 +391,15 @@ def _over_draws(
             interval=options.interval, threads=options.threads, advance=lambda share: advance("drawing", share),
         )  # fmt: skip
 
-    about_r = np.full(patterns.n_rows, ballot.positive) if two else labels_of(p_rk, ballot.positive)
+    about_r = (
+        np.full(patterns.n_rows, ballot.positive)
+        if two
+        else labels_of(p_rk, ballot.positive, ordered=ballot.levels is not None)
+    )
     over = summaries(patterns, slice(None), about_r)
     if not options.mixed and not two:
         # The paper's p is the mean over draws, whose likeliest label may not be the mode's.
-        label_r = labels_of(over.mean_rk, None)
+        label_r = labels_of(over.mean_rk, None, ordered=ballot.levels is not None)
         other = np.flatnonzero(label_r != about_r)
         if len(other):
             again = summaries(patterns.take(other), other, label_r[other])

@@ -8,7 +8,7 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from moral_entropy.model import kernels
+from moral_entropy.model.graded import prior_rows
 from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.states import States
 from moral_entropy.model.threads import over_blocks
@@ -221,6 +222,8 @@ class Posterior:
         Where the votes are spread over machines: adds up a function over all of them. `patterns` is then a sample.
     held
         Pseudo-counts that do not follow the counts: those at a mode, around which is sampled.
+    graded
+        Whether labels are levels of a scale: what rows are drawn to then differs by annotator, see `graded`.
     """
 
     patterns: Patterns
@@ -232,6 +235,8 @@ class Posterior:
     threads: int | None = None
     spread: Spread | None = None
     held: Parameters | None = None
+    graded: bool = False
+    _latest: list[Floats] = field(default_factory=list, init=False, repr=False)
 
     def add_up(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Apply a function of patterns and states to all votes: here, or where they are."""
@@ -283,7 +288,15 @@ class Posterior:
             return Parameters(pseudo_dg, self.pseudo_akv)
         common_kv = counts.votes_akv.sum(axis=0) + self.common_kv
         common_kv = common_kv / common_kv.sum(axis=-1, keepdims=True)
+        if self.graded:
+            common_kv = self._graded_rows(counts.votes_akv, common_kv)
         return Parameters(pseudo_dg, self.pseudo_akv + self.common * common_kv)
+
+    def _graded_rows(self, votes_akv: Floats, common_kv: Floats) -> Floats:
+        """Compute them once for the same counts, which are looked at several times in a pass."""
+        if not self._latest or self._latest[0] is not votes_akv:
+            self._latest[:] = [votes_akv, prior_rows(votes_akv, common_kv)]
+        return self._latest[1]
 
     def completed(self, counts: Counts) -> Parameters:
         """Return expected counts and pseudo-counts together."""

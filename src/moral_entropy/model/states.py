@@ -35,6 +35,8 @@ class States:
         Number of labels.
     points
         States on each edge between two labels; 0 for the corners alone.
+    ordered
+        Whether labels are levels of a scale: only neighbours have states between them.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class States:
 
     n_labels: int
     points: int = 0
+    ordered: bool = False
 
     @property
     def corners_only(self) -> bool:
@@ -54,6 +57,7 @@ class States:
     def edges(self) -> NDArray[np.int64]:
         """The pairs of labels that have states between them: one row each."""
         pairs = list(combinations(range(self.n_labels), 2)) if self.points else []
+        pairs = [(low, high) for low, high in pairs if high - low == 1 or not self.ordered]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
     @property
@@ -144,7 +148,7 @@ class States:
         return weight_g if self.corners_only else weight_g @ self.label_gk
 
 
-def between_labels(n_labels: int) -> States:
+def between_labels(n_labels: int, *, ordered: bool = False) -> States:
     """Return the states of the mixed model: finer where there are few labels, corners alone where there are very many.
 
     Examples
@@ -154,4 +158,4 @@ def between_labels(n_labels: int) -> States:
     """
     if n_labels > MOST_LABELS:
         return States(n_labels)
-    return States(n_labels, points=7 if n_labels == 2 else 3 if n_labels <= 6 else 1)
+    return States(n_labels, points=7 if n_labels == 2 else 3 if n_labels <= 6 else 1, ordered=ordered)

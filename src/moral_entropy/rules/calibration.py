@@ -65,7 +65,11 @@ def consensus_cells(
 
     def group_by_p(fit: QuestionFit, domain_i: Ints) -> Groups:
         ballot, p_ik = fit.ballot, fit.model_ik if unpooled else fit.p_ik
-        label_i, known_i, p_it = labels_of(p_ik, ballot.positive), ballot.gold_i != UNKNOWN, p_ik[:, targets_of(ballot)]
+        label_i, known_i, p_it = (
+            labels_of(p_ik, ballot.positive, ordered=ballot.levels is not None),
+            ballot.gold_i != UNKNOWN,
+            p_ik[:, targets_of(ballot)],
+        )
         columns = [known_i.astype(np.int8), domain_i - UNKNOWN, label_i]
         if in_bins and np.count_nonzero(known_i) > FEW_ITEMS:
             n_bins = 50 if ballot.n_labels == 2 else 20

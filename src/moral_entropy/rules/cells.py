@@ -16,7 +16,6 @@ from scipy.special import entr
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.rules.rules import Rule
-from moral_entropy.ties import labels_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 SUMS = ("items", "yes", "p", "p²", "entropy", "doubt")
@@ -228,8 +227,7 @@ def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, f
     """
     sum_tc, cost_c = np.zeros((len(SUMS), cells.n_cells)), np.zeros(cells.n_cells)
     for member in members:
-        p_ik, positive = member.fit.p_ik, member.fit.ballot.positive
-        label_i = labels_of(p_ik, positive)
+        p_ik, label_i = member.fit.p_ik, member.fit.label_i
         for t, target in enumerate(targets_of(member.fit.ballot)):
             p_i = p_ik[:, target]
             entropy_i, doubt_i = entr(p_i) + entr(1 - p_i), np.minimum(p_i, 1 - p_i)

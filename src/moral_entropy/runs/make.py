@@ -31,7 +31,7 @@ from moral_entropy.options import AuditOptions, Model
 from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.folder import ROWS_PER_GROUP
 from moral_entropy.runs.run import SCHEMA, Table, findings_frame
-from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, with_between, with_ids
+from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, SCORE, with_between, with_ids
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, UNCERTAIN, AMBIGUOUS, FIRST_PART = range(6)
@@ -100,7 +100,10 @@ def item_tables(consensus: Consensus, entropies: Sequence[EntropyParts]) -> dict
     schemas = {name: with_ids(SCHEMAS[name], **ids) for name in frames}
     if entropies[0].between_i is not None:
         schemas["items"] = with_between(schemas["items"])
-    schemas["votes"] = pl.Schema({**schemas["votes"], **{name: cells.dtype for name, cells in votes.kept.items()}})
+    further = {name: cells.dtype for name, cells in votes.kept.items()}
+    if any(ballot.score_v is not None for ballot in votes.ballots):
+        further[SCORE] = pl.Float64()
+    schemas["votes"] = pl.Schema({**schemas["votes"], **further})
     return {name: Table(schemas[name], partial(_framed, make, schemas[name])) for name, make in frames.items()}
 
 
@@ -218,6 +221,7 @@ def vote_rows(votes: Votes) -> Iterator[dict[str, Any]]:
                 "annotator": votes.annotators.gather(ballot.annotator_a[code_v // ballot.n_labels]),
                 "label": labels.gather(code_v % ballot.n_labels),
                 **({} if row_v is None else {name: cells.gather(row_v) for name, cells in votes.kept.items()}),
+                **({} if ballot.score_v is None else {SCORE: ballot.score_v[at_v]}),
             }
 
 
@@ -502,6 +506,7 @@ def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[i
         "part": ballot.part,
         "labels": list(ballot.labels),
         "positive": ballot.labels[ballot.positive] if ballot.n_labels == 2 else None,
+        **({} if ballot.levels is None else {"scale": ballot.scale, "levels": list(ballot.levels)}),
         **dict(zip(("items", "items_without_votes", "votes"), counts, strict=True)),
         "items_counted": float(weight),
         "annotators": ballot.n_annotators,

@@ -21,8 +21,8 @@ from moral_entropy.model.priors import Priors
 from moral_entropy.option_fields import from_plain
 from moral_entropy.options import FitOptions
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.schemas import SCHEMAS
-from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
+from moral_entropy.schemas import SCHEMAS, SCORE
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Reading, Votes, ballot_from_codes
 
 
 def read_run_votes(run: Run | str | Path) -> Votes:
@@ -44,14 +44,15 @@ def read_run_votes(run: Run | str | Path) -> Votes:
     coded = cast.select(
         "question", "label", item=_code(cast["item"], item_ids), annotator=_code(cast["annotator"], annotator_ids)
     ).with_row_index("row").partition_by("question", as_dict=True)  # fmt: skip
-    extra = {name: cast[name] for name in cast.columns if name not in SCHEMAS["votes"]}
+    extra = {name: cast[name] for name in cast.columns if name not in SCHEMAS["votes"] and name != SCORE}
+    score_r = cast[SCORE].to_numpy() if SCORE in cast.columns else None
     items_by_fit = items.with_columns(item=_code(items["item"], item_ids)).partition_by(
         ["question", "part"], as_dict=True
     )
     return Votes(
         items=item_ids,
         annotators=annotator_ids,
-        ballots=tuple(_ballot(fact, items_by_fit, coded, rows=bool(extra)) for fact in manifest["questions"]),
+        ballots=tuple(_ballot(fact, items_by_fit, coded, score_r, rows=bool(extra)) for fact in manifest["questions"]),
         domains=domains,
         domain_i=_label_codes(facts["domain"], domains).astype(np.int32),
         texts=None if texts is None else texts.sort("item")["text"],
@@ -117,7 +118,12 @@ def priors_of(manifest: dict[str, Any]) -> Priors:
 
 
 def _ballot(
-    fact: dict[str, Any], items_by_fit: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame], *, rows: bool
+    fact: dict[str, Any],
+    items_by_fit: dict[Any, pl.DataFrame],
+    coded: dict[Any, pl.DataFrame],
+    score_r: Floats | None,
+    *,
+    rows: bool,
 ) -> Ballot:
     """Rebuild one ballot from the manifest and the tables; with the rows of its votes where columns were kept."""
     question, part, labels = fact["question"], fact["part"], tuple(fact["labels"])
@@ -146,8 +152,12 @@ def _ballot(
         gold_i=_label_codes(of_items["gold"], labels),
         published_i=_label_codes(of_items["published"], labels),
     )
+    row_v = row_v[np.lexsort((label_v, at_v, item_v))]
+    if "levels" in fact:
+        score_v = score_r[row_v] if score_r is not None and fact["scale"] == "interval" else None
+        ballot = replace(ballot, levels=tuple(fact["levels"]), score_v=score_v)
     if rows:
-        ballot = replace(ballot, row_v=row_v[np.lexsort((label_v, at_v, item_v))])
+        ballot = replace(ballot, row_v=row_v)
     return ballot if not part else ballot.take(np.arange(ballot.n_items), part=part)
 
 

@@ -75,11 +75,17 @@ class Question:
         The labels a vote can take.
     positive
         The positive label of two; None for more.
+    levels
+        The value of each label where they are levels of a scale, from low to high; else empty.
+    scale
+        "nominal", "ordinal" or "interval".
     """
 
     name: str
     labels: tuple[str, ...]
     positive: str | None
+    levels: tuple[float, ...] = ()
+    scale: str = "nominal"
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
@@ -207,7 +213,9 @@ class Run:
         """The questions, each once, in the order of the fits."""
         by_name: dict[str, Question] = {}
         for fit in self.manifest["questions"]:
-            by_name.setdefault(fit["question"], Question(fit["question"], tuple(fit["labels"]), fit["positive"]))
+            levels, scale = tuple(fit.get("levels", ())), fit.get("scale", "nominal")
+            question = Question(fit["question"], tuple(fit["labels"]), fit["positive"], levels, scale)
+            by_name.setdefault(question.name, question)
         return tuple(by_name.values())
 
     @property

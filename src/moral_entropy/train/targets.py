@@ -160,7 +160,7 @@ def _target(question: Question, kind: str, counts_ik: Ints, p_ik: Floats, rows: 
         hot_kk = np.vstack([np.eye(n_labels), np.full(n_labels, np.nan)])
         target_ik = hot_kk[[code_of.get(label, -1) for label in rows[kind].to_list()]]
     elif kind in ("soft", "hard"):
-        label_i = labels_of(p_ik, 1 if n_labels == 2 else None)
+        label_i = labels_of(p_ik, 1 if n_labels == 2 else None, ordered=bool(question.levels))
         target_ik = np.array(p_ik) if kind == "soft" else np.eye(n_labels)[label_i]
         target_ik[counts_ik.sum(axis=1) == 0] = np.nan
     else:

@@ -6,7 +6,7 @@ columns about items.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ from moral_entropy.votes.labels import (
     sort_labels,
 )
 from moral_entropy.votes.layouts import ON_REPEAT, QuestionVotes, Rows
+from moral_entropy.votes.scales import Scale, find_scale, lie_near, note_other_scales, number_of
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, refuse, shown
 
@@ -129,11 +130,36 @@ def _build(
             n_of[name_of[label]] += int(n)
     note_typing_errors(n_of, log)
     labels = choose_classes(votes.question, list(n_of), list(n_of.values()), options)
+    scale = _scale_of(votes, name_of, dict.fromkeys(labels, 0) | n_of, options, log)
+    if scale is not None:
+        labels, spelt_of = scale.labels, name_of
+        if scale.score_of is not None:
+            votes = replace(votes, score_v=np.array([scale.score_of.get(name_of.get(label, ""), np.nan)
+                                                     for label in votes.labels])[votes.label_v])  # fmt: skip
+        name_of = {label: scale.level_of[name] for label, name in spelt_of.items() if name in scale.level_of}
     if len(labels) < 2:
         refuse_single(votes, list(n_of), log, alone=alone)
         return None
     voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
-    return cast_ballot(relabelled(votes, labels, name_of), rows, annotators, voted_a, options, log)
+    votes = relabelled(votes, labels, name_of)
+    if scale is None:
+        return cast_ballot(votes, rows, annotators, voted_a, options, log)
+    votes = votes.take(np.flatnonzero(votes.label_v >= 0))
+    voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
+    note_other_scales(votes.label_v, votes.annotator_v, annotators.cast(pl.String).to_list(), scale, log)
+    return replace(cast_ballot(votes, rows, annotators, voted_a, options, log), levels=scale.levels)
+
+
+def _scale_of(
+    votes: QuestionVotes, name_of: dict[str, str], n_of: dict[str, int], options: ReadOptions, log: ReadingLog
+) -> Scale | None:
+    """Return the scale of a question, if its labels are no names."""
+
+    def near(rank_of: Mapping[str, int]) -> bool:
+        rank_v = recode(votes.label_v, [rank_of.get(name_of.get(label, ""), UNKNOWN) for label in votes.labels])
+        return lie_near(votes.item_v, rank_v, max(rank_of.values()) + 1)
+
+    return find_scale(votes.question, n_of, near, options, log)
 
 
 def cast_ballot(
@@ -152,9 +178,11 @@ def cast_ballot(
             votes.question, labels, item_v=votes.item_v, annotator_v=votes.annotator_v, label_v=votes.label_v,
             item_i=item_i, annotator_a=annotator_a, positive=positive, count_i=count_i
         )  # fmt: skip
-        if not options.keep:
+        if not options.keep and votes.score_v is None:
             return ballot
-        return replace(ballot, row_v=votes.rows(np.lexsort((votes.label_v, votes.annotator_v, votes.item_v))))
+        order_v = np.lexsort((votes.label_v, votes.annotator_v, votes.item_v))
+        score_v = None if votes.score_v is None else votes.score_v[order_v]
+        return replace(ballot, row_v=votes.rows(order_v) if options.keep else None, score_v=score_v)
 
     ballot = sort(votes)
     if options.anonymous or options.on_repeat == "count" or not (again_v := _find_repeats(ballot)).any():
@@ -392,6 +420,9 @@ def labels_of_ballot(part: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArr
 
 def _place(name: str, part: ItemLabels, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
     at = match_label(name, ballot.labels)
+    if at is None and ballot.levels is not None and (value := number_of(name)) is not None:
+        # A gold score, such as 3.4 between levels or in a bin.
+        return int(np.abs(np.array(ballot.levels) - value).argmin())
     if at is None:
         problem = f"{n_items:,} items have the {part.role} label {name!r} on {ballot.question!r} ({part.where})"
         refuse(f'{problem}. Votes say: {shown(ballot.labels)}. Rename it (--labels), or do without: {part.role}="".')

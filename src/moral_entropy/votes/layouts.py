@@ -110,6 +110,8 @@ class QuestionVotes:
         Row of the source that each vote came from; `None` where vote and row are the same.
     item_i
         The items the question was put to; `None` where it was put to all.
+    score_v
+        What each vote says in numbers, where the question asks for a score.
     """
 
     question: str
@@ -119,6 +121,7 @@ class QuestionVotes:
     label_v: Ints
     row_v: Ints | None = None
     item_i: Ints | None = None
+    score_v: Floats | None = None
 
     def rows(self, at_v: Ints) -> Ints:
         """Return the rows of the source that votes at these positions came from."""
@@ -127,7 +130,8 @@ class QuestionVotes:
     def take(self, at_v: Ints) -> QuestionVotes:
         """Keep only the votes at these positions."""
         codes = {name: getattr(self, name)[at_v] for name in ("item_v", "annotator_v", "label_v")}
-        return replace(self, row_v=self.rows(at_v), **codes)
+        score_v = None if self.score_v is None else self.score_v[at_v]
+        return replace(self, row_v=self.rows(at_v), score_v=score_v, **codes)
 
 
 # --- One row per vote ---------------------------------------------------------------------------------------------

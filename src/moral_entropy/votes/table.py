@@ -62,6 +62,10 @@ class Ballot:
         Name of the part when one question is fitted in several (`Votes.split`), else empty.
     row_v
         Row of the source that each vote came from, where further columns are kept (`Votes.kept`).
+    levels
+        The value of each label where they are levels of a scale, ascending; None where they are names.
+    score_v
+        What each vote says in numbers, where the question asks for a score: its labels are bins then.
     """
 
     question: str
@@ -76,6 +80,8 @@ class Ballot:
     published_i: NDArray[np.int16]
     part: str = ""
     row_v: Ints | None = None
+    levels: tuple[float, ...] | None = None
+    score_v: Floats | None = None
 
     def __repr__(self) -> str:
         """Say in one line what there is."""
@@ -86,6 +92,11 @@ class Ballot:
     def name(self) -> str:
         """What to call it in a sentence: the question, and the part if it is one."""
         return f"{self.question} ({self.part})" if self.part else self.question
+
+    @property
+    def scale(self) -> str:
+        """What its labels are: names, levels or bins of scores."""
+        return "nominal" if self.levels is None else "ordinal" if self.score_v is None else "interval"
 
     @property
     def n_items(self) -> int:
@@ -163,10 +174,12 @@ class Ballot:
         code_v = self.code_v[at_v]
         kept_a, annotator_v = np.unique(code_v // self.n_labels, return_inverse=True)
         code_v = (annotator_v * self.n_labels + code_v % self.n_labels).astype(np.int32)
-        row_v = None if self.row_v is None else self.row_v[at_v]
+        row_v, score_v = (None if values_v is None else values_v[at_v] for values_v in (self.row_v, self.score_v))
         by_item = {name: getattr(self, name)[rows] for name in ("item_i", "count_i", "gold_i", "published_i")}
-        annotator_a = self.annotator_a[kept_a]
-        return replace(self, annotator_a=annotator_a, start_i=start_i, code_v=code_v, part=part, row_v=row_v, **by_item)
+        return replace(
+            self, annotator_a=self.annotator_a[kept_a], start_i=start_i, code_v=code_v, part=part, row_v=row_v,
+            score_v=score_v, **by_item
+        )  # fmt: skip
 
 
 def count_labels(start_i: Ints, code_v: Ints, n_labels: int) -> NDArray[np.int32]:
