@@ -133,7 +133,7 @@ NOT_DEFAULT = AuditOptions(
         published="shipped", count="n", positive="yes", layout="long", questions=("a,b", "c"),
         labels={"harm": "care", "nm": False}, on_repeat="count", anonymous=True, of=7, gold_file=Path("gold.csv"),
         keep=("age", "time"), facts=("wave",), format="long", sheet="Votes", encoding="cp1250", missing=("x", "skip"),
-        keep_case=True,
+        keep_case=True, scale="ordinal", order=("low", "high"),
     ),
     priors=PriorOptions(prevalence=(80.0, 20.0), confusion=(3.0, 1.5), annotators="known.csv"),
     fit=FitOptions(

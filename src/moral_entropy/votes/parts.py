@@ -127,6 +127,8 @@ def dataset_paths(source: Path) -> list[Path]:
 
 def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Shape, list[Part], ReadingLog]:
     """Find the columns, cut the files into partitions, and collect what occurs in them."""
+    if options.order or options.scale in ("ordinal", "interval"):
+        refuse("ordered labels need one machine. Leave out --scale and --order, or --cluster.", UsageError)
     sizes = [_size(path) for path in paths]
     first = open_part(Part(str(paths[0].resolve()), 0, min(sizes[0], ROWS_AT_ONCE)))
     options = replace(options, layout=options.table_layout, multilabel=options.multilabel or "")
