@@ -104,7 +104,7 @@ def export_run(
         ordered = rows.with_columns(first=pl.col("at").min().over("item")).sort("first", "at")
         _write_records(ordered, target, to)
     else:
-        write_frame(_rows_by_group(run, group, aliases), target)
+        write_frame(export_rows(run, aliases=aliases, group=group), target)
     return [target]
 
 
@@ -151,7 +151,9 @@ def reading_flags(run: Run) -> list[str]:
 # --- Rows ------------------------------------------------------------------------------------------------------------
 
 
-def export_rows(run: Run, *, only: str | None = None, aliases: Names | None = None) -> pl.LazyFrame:
+def export_rows(
+    run: Run, *, only: str | None = None, aliases: Names | None = None, group: str | None = None
+) -> pl.LazyFrame:
     """Return one row per question and item.
 
     Parameters
@@ -162,6 +164,8 @@ def export_rows(run: Run, *, only: str | None = None, aliases: Names | None = No
         Name of the one question to write; all if not given.
     aliases
         Pseudonyms of annotators; their names if not given.
+    group
+        Column of annotators' groups whose soft labels stand beside, one column each.
 
     Returns
     -------
@@ -186,6 +190,9 @@ def export_rows(run: Run, *, only: str | None = None, aliases: Names | None = No
             rows = rows.join(facts.lazy(), on="item", how="left", maintain_order="left")
     if run.has("texts"):
         rows = rows.join(run.scan("texts"), on="item", how="left", maintain_order="left")
+    if group is not None:
+        by_group = _soft_labels_by_group(run, group)
+        rows = rows.join(by_group, on=["question", "part", "item"], how="left", maintain_order="left")
     return rows.with_columns(pl.col("item").cast(pl.String))
 
 
@@ -241,17 +248,13 @@ def _group_items(run: Run, column: str) -> pl.DataFrame:
     return rows
 
 
-def _rows_by_group(run: Run, group: str | None, aliases: Names) -> pl.LazyFrame:
-    """Return the rows of an export; where a column is named, with the soft labels of its groups, one column each."""
-    rows = export_rows(run, aliases=aliases)
-    if group is None:
-        return rows
-    shares, keys = _group_items(run, group), ["question", "part", "item"]
+def _soft_labels_by_group(run: Run, group: str) -> pl.LazyFrame:
+    """Return the soft labels of the groups of a column: a row per item, a column per group, and label if several."""
+    shares = _group_items(run, group)
     several_labels = shares.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
     name = pl.format("p {}: {}", "group", "label") if several_labels else pl.format("p {}", "group")
-    cells = shares.with_columns(name=name, item=pl.col("item").cast(pl.String))
-    by_item = cells.pivot("name", index=keys, values="p", aggregate_function="first").lazy()
-    return rows.join(by_item, on=keys, how="left", maintain_order="left")
+    cells = shares.with_columns(name=name)
+    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -301,7 +304,7 @@ def _write_workbook(rows: pl.DataFrame, path: Path) -> None:
 
 
 def _write_hub(run: Run, target: Path, aliases: Names, group: str | None, about: About, *, release: bool) -> list[Path]:
-    rows = _rows_by_group(run, group, aliases)
+    rows = export_rows(run, aliases=aliases, group=group)
     key = target.with_name(f"{target.name}-key.csv")
     members = [ITEMS_FILE, "README.md", CROISSANT] + ([VOTES_FILE, CHECKSUMS] if release else [])
     with whole_folder(target, lambda folder: _check_earlier_export(folder, members)) as partial:
@@ -405,53 +408,36 @@ def _need_votes(run: Run) -> None:
 def _write_lewidi(run: Run, target: Path, aliases: Names, group: str | None) -> list[Path]:
     _need_votes(run)
     groups = None if group is None else _group_items(run, group)
-    if target.suffix == ".json" and len(run.questions) > 1:
-        msg = f"{target.name} is one file, and the run has {len(run.questions)} questions. Name a folder with -o."
+    texts = {question.name: _lewidi_text(run, question, aliases, groups) for question in run.questions}
+    if target.suffix == ".json" and len(texts) > 1:
+        msg = f"{target.name} is one file, and the run has {len(texts)} questions. Name a folder with -o."
         raise UsageError(msg)
     if target.suffix == ".json":
-        write_text(target, _lewidi_text(run, run.questions[0], aliases, groups))
+        write_text(target, *texts.values())
         return [target]
-    names = _file_names([question.name for question in run.questions])
-    with whole_folder(target, lambda folder: _check_earlier_export(folder, names)) as partial:
-        for question, name in zip(run.questions, names, strict=True):
-            (partial / name).write_text(_lewidi_text(run, question, aliases, groups), encoding="utf-8")
-    return [target / name for name in names]
-
-
-def _file_names(questions: Sequence[str]) -> list[str]:
-    """Name a file for each question, no two alike.
-
-    Examples
-    --------
-    >>> _file_names(["a b", "a-b"])
-    ['a-b.json', 'a-b-2.json']
-    """
     names: list[str] = []
-    for stem in map(slug, questions):
+    for stem in map(slug, texts):
         alike = sum(name == f"{stem}.json" or name.startswith(f"{stem}-") for name in names)
         names.append(f"{stem}-{alike + 1}.json" if alike else f"{stem}.json")
-    return names
+    with whole_folder(target, lambda folder: _check_earlier_export(folder, names)) as partial:
+        for name, text in zip(names, texts.values(), strict=True):
+            (partial / name).write_text(text, encoding="utf-8")
+    return [target / name for name in names]
 
 
 def _lewidi_text(run: Run, question: Question, aliases: Names, groups: pl.DataFrame | None) -> str:
     rows = export_rows(run, only=question.name, aliases=aliases).collect()
     entries = {row["item"]: _lewidi_entry(row) for row in rows.iter_rows(named=True)}
-    if groups is not None:
-        by_item = _soft_labels_by_group(groups.filter(question=question.name), question)
-        entries = {item: entry | {"soft_label_by_group": by_item.get(item, {})} for item, entry in entries.items()}
+    if groups is None:
+        return json.dumps(entries, ensure_ascii=False, indent=1)
+    for entry in entries.values():
+        entry["soft_label_by_group"] = {}
+    columns = groups.filter(question=question.name).select(pl.col("item").cast(pl.String), "group", "label", "p")
+    for item, group, label, p in columns.iter_rows():
+        # By group the probability of each label that the run knows; of two labels both.
+        two = {name: p if name == label else 1.0 - p for name in question.labels}
+        entries[item]["soft_label_by_group"].setdefault(group, {}).update(two if question.positive else {label: p})
     return json.dumps(entries, ensure_ascii=False, indent=1)
-
-
-def _soft_labels_by_group(groups: pl.DataFrame, question: Question) -> dict[str, dict[str, dict[str, float]]]:
-    """Return by item and group the probability of each label that the run knows; of two labels both."""
-    by_item: dict[str, dict[str, dict[str, float]]] = {}
-    for item, group, label, p in groups.select("item", "group", "label", "p").iter_rows():
-        shares = by_item.setdefault(str(item), {}).setdefault(group, {})
-        if question.positive is None:
-            shares[label] = p
-        else:
-            shares |= {name: p if name == label else 1.0 - p for name in question.labels}
-    return by_item
 
 
 def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:

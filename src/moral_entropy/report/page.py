@@ -7,7 +7,7 @@ a table of the run, or counted from one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -119,32 +119,45 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1
     return {"heads": heads, "rows": cells, "words": words, "title": title, "left_out": max(len(rows) - MAX_ROWS, 0)}
 
 
+def table_of(
+    rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], words: int = 1, title: str = ""
+) -> dict[str, Any]:
+    """Return a table of rows: under each head the value of a column, or "column:format" with its interval if any.
+
+    Examples
+    --------
+    >>> table_of([{"rule": "any", "n": 1200, "fpr": 0.1}], {"rule": "rule", "items": "n:,", "wrong": "fpr:.1%"})["rows"]
+    [['any', '1,200', '10.0%']]
+    """
+
+    def cell(row: Mapping[str, Any], name: str, form: str) -> object:
+        value = row[name]
+        return f"{value:{form}}" if isinstance(value, int) else interval_of(row, name, form) if form else value
+
+    cells = [[cell(row, *spec.partition(":")[::2]) for spec in columns.values()] for row in rows]
+    return table(tuple(columns), cells, words, title)
+
+
 def question_cells(run: Run) -> dict[str, Any]:
     """Return the table by question: the rows of the first screen."""
-    rows = []
-    for row in question_frame(run).iter_rows(named=True):
+    rows = question_frame(run).with_columns(per_item=pl.col("votes") / pl.col("items").clip(1)).to_dicts()
+    for row in rows:
         ends = dict.fromkeys(percent(row[name]) for name in ("wrong_from", "wrong_to"))
-        rows.append(
-            [row["question"], f"{row['items']:,}", f"{row['votes'] / max(row['items'], 1):.1f}",
-             interval_of(row, "alpha", ".2f"), percent(row["uncertain"]), percent(row["majority_differs"]),
-             "–".join(ends).replace("%–", "–")]
-        )  # fmt: skip
+        row["wrong"] = "–".join(ends).replace("%–", "–")
     wrong = "wrong by gold" if run.verdict.checked_by == "gold" else "wrong if errors are independent"
-    return table(("question", "items", "votes per item", "agreement α", "uncertain", "majority differs", wrong), rows)
+    figures = {"agreement α": "alpha:.2f", "uncertain": "uncertain:.1%", "majority differs": "majority_differs:.1%"}
+    heads = {"question": "question", "items": "items:,", "votes per item": "per_item:.1f", **figures, wrong: "wrong"}
+    return table_of(rows, heads)
 
 
 def findings_section(run: Run) -> dict[str, Any]:
     """Return what was found: issues worst first, then every other kind by what came of it."""
     findings, issues = read_findings(run), cautions(run)
-    kinds: dict[str, list[dict[str, str]]] = {}
-    for row in overview(findings):
-        kinds.setdefault(row["status"], []).append(row)
-    names = {
-        "fine": "Looked at and fine",
-        "not applicable": "Not applicable",
-        "muted": "Muted",
-        "not checked": "Not checked",
+    rows = overview(findings)
+    names = {"fine": "Looked at and fine"} | {
+        name: name.capitalize() for name in ("not applicable", "muted", "not checked")
     }
+    kinds = {title: [row for row in rows if row["status"] == status] for status, title in names.items()}
     return {
         "issues": [
             {name: getattr(issue, name) for name in ("code", "title", "severity", "text", "meaning", "remedy")}
@@ -152,7 +165,7 @@ def findings_section(run: Run) -> dict[str, Any]:
         ],
         "verdict": verdict(findings),
         "more": "" if is_thorough(findings) else "For the full examination: moral-entropy validate RUN",
-        "kinds": [(title, kinds[status]) for status, title in names.items() if status in kinds],
+        "kinds": [(title, members) for title, members in kinds.items() if members],
     }
 
 
@@ -186,14 +199,10 @@ def texts_section(run: Run) -> dict[str, Any] | None:
     facts = run.manifest.get("text_worth")
     if not facts:
         return None
+    heads = {"question": "question", "item": "item", "consensus": "label", "by its text": "text_label"}
+    heads |= {"words": "words", "votes": "n_votes:,", "p by votes": "p_votes:.2f", "p by text": "p_text:.2f"}
     rows = run.table("text_conflicts").head(50).iter_rows(named=True)
-    cells = [
-        [row["question"], row["item"], row["label"], row["text_label"], row["words"], f"{row['n_votes']:,}",
-         with_ends(".2f", row["p_votes"]), with_ends(".2f", row["p_text"])]
-        for row in rows
-    ]  # fmt: skip
-    heads = ("question", "item", "consensus", "by its text", "words", "votes", "p by votes", "p by text")
-    return {"sentence": facts["sentence"], "table": table(heads, cells, 5, "Items whose text says otherwise")}
+    return {"sentence": facts["sentence"], "table": table_of(rows, heads, 5, "Items whose text says otherwise")}
 
 
 # --- Annotators and items ------------------------------------------------------------------------------------------
@@ -289,12 +298,9 @@ def uncertainty_section(run: Run) -> dict[str, Any]:
         split = {name: row[part] for part, name in parts.items() if row[part] is not None} or {"total": row["total"]}
         widths = [(name, f"{nats:.3f}", f"{100 * nats / longest:.2f}") for name, nats in split.items()]
         bars.append({"question": row["question"], "total": f"{row['total']:.3f}", "parts": widths})
-    cells = [
-        [row["question"], row["domain"], f"{row['n_items']:,}",
-         *(with_ends(".3f", row[name]) for name in ("total", *parts))]
-        for row in rows.filter(pl.col("domain") != ALL).iter_rows(named=True)
-    ]  # fmt: skip
-    by_domain = table(("question", "domain", "items", "total, nats", *parts.values()), cells, 2, "By domain")
+    heads = {"question": "question", "domain": "domain", "items": "n_items:,", "total, nats": "total:.3f"}
+    heads |= {name: f"{part}:.3f" for part, name in parts.items()}
+    by_domain = table_of(rows.filter(pl.col("domain") != ALL).iter_rows(named=True), heads, 2, "By domain")
     remedies = [(name, REMEDIES[part]) for part, name in parts.items()]
     return {"bars": bars, "remedies": remedies, "note": parts_note(run.model), "by_domain": by_domain}
 
@@ -320,16 +326,14 @@ def groups_section(run: Run) -> dict[str, Any]:
     is_tested = pl.col("p_value").is_not_null()
     heads = ("question", "by", "group", "annotators", "share or mean", "difference", "p", "α within", "α across")
     tested, untested = ([*map(group_cells, rows.filter(keep).to_dicts())] for keep in (is_tested, ~is_tested))
-    people = [
-        [row["column"], row["group"], f"{row['annotators']:,}", percent(row["share"]), percent(row["target"])]
-        for row in facts["composition"]
-    ]
+    people = {"by": "column", "group": "group", "annotators": "annotators:,", "share": "share:.1%"}
+    people["target"] = "target:.1%"
     return {
         "sentences": [f"{text[:1].upper()}{text[1:]}" for text in facts["sentences"]],
         "notes": facts["notes"],
         "table": table(heads, tested, 3),
         "untested": table(heads, untested, 3, "Shares that are not tested"),
-        "people": table(("by", "group", "annotators", "share", "target"), people, 2, "Whose consensus is this?"),
+        "people": table_of(facts["composition"], people, 2, "Whose consensus is this?"),
         "parting": parting_items(run),
     }
 
@@ -360,11 +364,7 @@ def parting_items(run: Run) -> dict[str, Any]:
         votes.str.join("; ").alias("votes"), pl.col("spread").first()
     )
     first = items.sort(-pl.col("spread").round(9), maintain_order=True).head(20)
-    texts = (
-        dict(run.table("texts", where=pl.col("item").is_in(first["item"].implode())).iter_rows())
-        if first.height
-        else {}
-    )
+    texts = dict(run.table("texts", where=pl.col("item").is_in(first["item"].implode())).iter_rows())
     cells = [
         [f"{row['question']}: {row['label']}", row["item"], (texts.get(row["item"]) or "")[:300], row["votes"]]
         for row in first.iter_rows(named=True)
@@ -382,16 +382,12 @@ def judges_section(run: Run) -> dict[str, Any] | None:
         return None
     judges, scores = describe_judges(run), score(run) if checks_of(run) is not None else None
     tables = [_scores(scores.frame)] if scores is not None else []
-    rows = [
-        [row["question"], row["judge"], row["role"], row["counted_with"] or NOTHING, f"{row['n_votes']:,}",
-         percent(row["missing"], 0), interval_of(row, "right_all", ".0%"), interval_of(row, "agrees", ".0%")]
-        for row in judges.frame.iter_rows(named=True)
-    ]  # fmt: skip
-    heads = ("question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others")
-    tables.append(table(heads, rows, 4, "Judges, best first"))
-    panels = judges.panels.select("question", "judges", pl.format("{}", "size"), pl.col("wrong_unseen")).rows()
-    cells = [[*words, percent(wrong)] for *words, wrong in panels]
-    tables.append(table(("question", "judges", "size", "wrong on other items"), cells, 2, "Best panel of each size"))
+    heads = {"question": "question", "judge": "judge", "role": "role", "counted with": "counted_with"}
+    heads |= {"votes": "n_votes:,", "no vote": "missing:.0%", "right": "right_all:.0%", "as the others": "agrees:.0%"}
+    rows = judges.frame.with_columns(pl.col("counted_with").replace("", None)).iter_rows(named=True)
+    tables.append(table_of(rows, heads, 4, "Judges, best first"))
+    panels = {"question": "question", "judges": "judges", "size": "size", "wrong on other items": "wrong_unseen:.1%"}
+    tables.append(table_of(judges.panels.iter_rows(named=True), panels, 2, "Best panel of each size"))
     notes = [*judges.replace["text"], *(scores.notes if scores is not None else ()), *judges.notes]
     return {"tables": [each for each in tables if each["rows"]], "notes": list(dict.fromkeys(notes))}
 
@@ -419,19 +415,15 @@ def rules_section(run: Run) -> dict[str, Any]:
         rows.append(
             [", ".join(rule["names"]), *(with_ends(".1%", row["value"], row["low"], row["high"]) for row in figures)]
         )
-    of_question = {name: rate for name, rate in RATES.items() if name in by_question.columns}
-    cells = [
-        [row["question"], row["rule"], row["reference"], *(interval_of(row, name, ".1%") for name in of_question)]
-        for row in by_question.iter_rows(named=True)
-    ]
-    heads = ("question", "rule", "against", *(rate.name for rate in of_question.values()))
+    heads = {"question": "question", "rule": "rule", "against": "reference"}
+    heads |= {rate.name: f"{name}:.1%" for name, rate in RATES.items() if name in by_question.columns}
     meanings = run.table("audit_rules").select("rule", "meaning").unique("rule", maintain_order=True)
     return {
         "reference": rules[0]["reference"] if rules else "consensus",
         "advice": str(run.manifest.get("advice") or ""),
         "table": table(("rule", *(rate.name for rate in metrics.values())), rows),
         "meanings": [(rate.name, f"{rate.meaning} ({rate.formal or 'disagreement'})") for rate in metrics.values()],
-        "by_question": table(heads, cells, 3, "By question"),
+        "by_question": table_of(by_question.iter_rows(named=True), heads, 3, "By question"),
         "words": table(("rule", "says yes when"), meanings.rows(), 2, "Rules in words"),
     }
 
@@ -440,12 +432,11 @@ def method_section(run: Run) -> dict[str, Any]:
     """Return what a reader needs to repeat the run; no times, so that the same run has the same report."""
     facts = {name: run.manifest.get(name) for name in FACTS}
     fits = [
-        [fit["question"], fit["part"] or NOTHING, fit["positive"] or NOTHING,
-         ", ".join(f"{label} {share:.1%}" for label, share in fit["prevalence"].items()),
-         *(f"{fit[name]:,}" for name in ("items", "annotators", "votes")), f"{fit['log_posterior']:,.2f}",
-         "yes" if fit["converged"] else "NO"]
+        fit | {"shares": ", ".join(f"{label} {share:.1%}" for label, share in fit["prevalence"].items()),
+               "part": fit["part"] or NOTHING, "converged": "yes" if fit["converged"] else "NO"}
         for fit in run.manifest["questions"]
     ]  # fmt: skip
-    heads = ("question", "part", "positive", "share of each label", "items", "annotators", "votes", "log posterior",
-             "converged")  # fmt: skip
-    return {"facts": facts, "is_mixed": run.model == "mixed", "fits": table(heads, fits, 4, "The fits")}
+    heads = {"question": "question", "part": "part", "positive": "positive", "share of each label": "shares"}
+    heads |= {"items": "items:,", "annotators": "annotators:,", "votes": "votes:,"}
+    heads |= {"log posterior": "log_posterior:,.2f", "converged": "converged"}
+    return {"facts": facts, "is_mixed": run.model == "mixed", "fits": table_of(fits, heads, 4, "The fits")}
