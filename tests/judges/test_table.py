@@ -124,8 +124,7 @@ def test_known_answers_say_how_judges_vote(run):
 
 def test_what_a_judge_adds_is_the_change_by_hand(run):
     panel = panel_of(run)
-    added, (parts, _, graded_by) = added_by_each(panel), panel.graded()
-    assert graded_by == "known answers"
+    added, parts = added_by_each(panel), panel.halves()
     for j in range(4):
         others = [other for other in range(4) if other != j]
         nats, saved = [], []
@@ -143,20 +142,15 @@ def test_what_a_judge_adds_is_the_change_by_hand(run):
 
 def test_the_best_panels_are_those_of_all_panels(run):
     panel = panel_of(run)
-    best, parts = best_panels(panel), panel.graded()[0]
+    best, parts = best_panels(panel), panel.halves()
     every = [members for size in range(1, 5) for members in combinations(range(4), size)]
     wrong = {members: [by_hand(part, members).argmax(axis=1) != part.gold_i for part in parts] for members in every}
-    assert set(best["graded_by"]) == {"known answers"}
     for size, share, unseen in best.select("size", "wrong", "wrong_unseen").iter_rows():
         within = [members for members in every if len(members) <= size]
         assert share == pytest.approx(min(np.concatenate(wrong[members]).mean() for members in within))
         chosen = [min(within, key=lambda members, on=on: round(wrong[members][on].mean(), 9)) for on in (0, 1)]
         assert unseen == pytest.approx((wrong[chosen[0]][1].mean() + wrong[chosen[1]][0].mean()) / 2)
     assert best["size"].is_sorted()
-
-
-def test_a_single_item_has_no_best_panel(run):
-    assert best_panels(panel_of(run).take(np.array([0]))).is_empty()
 
 
 def wrong_majority(seed, n=600, n_known=150):
@@ -218,6 +212,37 @@ def test_a_hijacked_panel_is_ranked_by_known_answers(hijacked):
 def test_copies_are_never_both_in_a_panel(hijacked):
     panels = describe_judges(hijacked).panels
     assert not panels["judges"].str.contains("qwen, qwen-copy").any()
+
+
+@pytest.mark.parametrize("known", [0.0, 0.4])
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+def test_a_copy_is_dropped_known_answers_or_not(noise, known):
+    for seed in range(3):
+        judges = {**PANEL, "sonnet": 0.8, "llama-again": copy_of("llama", noise)}
+        frame = me.audit(votes_of(judges, 400, known=known, seed=seed), draws=0).judges
+        copies = frame.filter(pl.col("advice").str.starts_with("drop: a copy of llama"))
+        assert copies.height == 1 and copies["judge"][0].startswith("llama")
+        assert row_of(frame, "llama")["counted_with"] == "llama-again"
+
+
+def test_good_judges_who_agree_because_they_are_right_are_no_copies():
+    for seed in range(3):
+        frame = me.audit(votes_of(dict.fromkeys(["gpt-a", "gpt-b", "llama", "qwen", "phi-3"], 0.97), 400, seed=seed),
+                         draws=0).judges  # fmt: skip
+        assert not frame["advice"].str.contains("copy").any() and (frame["counted_with"] == "").all()
+
+
+def test_who_left_items_out_is_said():
+    def skips(truth, cast, rng):
+        return [bool(label) if rng.random() > 0.3 else None for label in truth]
+
+    for names, said in (
+        ("ann ben cem dua", "without a vote: dua 32%"),
+        ("gpt-a gpt-b qwen phi-3", "phi-3 fails on 32%"),
+    ):
+        judges = dict(zip(names.split(), (0.9, 0.8, 0.85, skips), strict=True))
+        notes = describe_judges(me.audit(votes_of(judges), draws=0)).notes
+        assert sum(f"{said} of the items" in note for note in notes) == sum("32%" in note for note in notes) == 1
 
 
 def test_names_tell_models_from_people():
@@ -306,7 +331,7 @@ def test_all_votes_say_how_right_a_judge_is(run):
 def test_without_known_answers_the_others_rank(votes):
     found = describe_judges(me.audit(votes.drop("gold"), draws=20))
     assert found.frame["agrees"].is_sorted(descending=True)
-    assert set(found.frame["graded_by"]) == {"consensus"}
+    assert found.frame["nats"].is_null().all() and found.panels.is_empty()
     assert "0 known answers" in " ".join(found.notes)
 
 

@@ -99,7 +99,7 @@ def _lines(scores: Score | None, described: Judges, notes: list[str], run: str) 
         yield from _judge_lines(rows)
         panels = described.panels.filter(question=question)
         if panels.height:
-            yield f"\nbest panel of each size, by {_grader(panels)}"
+            yield "\nbest panel of each size, by known answers"
             yield rows_table(panels, PANELS, n_words=1)
         ranking, positions = (table.filter(question=question) for table in (described.ranking, described.positions))
         if ranking.height:
@@ -120,22 +120,16 @@ def _judge_lines(rows: pl.DataFrame) -> Iterator[str | Table]:
         others = row["counted_with"].split(", ")
         row["with"] = f"{len(others)} others" if len(others) > 1 else row["counted_with"]
     cells = "judge: {judge:28} | role: {role}" + " | counted with: {with:24}" * copies + " | votes: {n_votes:,}"
-    yield rows_table(records, cells + RIGHT * graded + AGREES + ADDS, n_words=2 + copies)
+    added = rows["nats"].is_not_null().any()
+    yield rows_table(records, cells + RIGHT * graded + AGREES + ADDS * added, n_words=2 + copies)
     yield from _more(rows)
-    if rows["graded_by"].replace("", None).drop_nulls().len():
-        yield filled(
-            "nats and saved: what the judge adds to the others per item, and labels put right per 100 items, by "
-            f"{_grader(rows.filter(rows['graded_by'] != ''))}",
-            "  ",
-        )
+    if added:
+        text = "nats and saved: what the judge adds to the others per item, and labels put right per 100 items"
+        yield filled(f"{text}, by known answers", "  ")
 
 
 def _more(rows: pl.DataFrame) -> list[str]:
     return [f"{rows.height - MOST_ROWS:,} more: --json, or run.judges"] if rows.height > MOST_ROWS else []
-
-
-def _grader(rows: pl.DataFrame) -> str:
-    return "known answers" if rows["graded_by"][0] == "known answers" else "the consensus"
 
 
 def _without_all(rows: pl.DataFrame, column: str) -> list[dict[str, Any]]:

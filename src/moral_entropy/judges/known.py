@@ -152,7 +152,7 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     cluster_column
         Column of the votes that says which items belong together; by default the first of `CLUSTERS`.
     """
-    rows = run.table("items", where=pl.col("question") == question.name).select("item", "p", "gold", "count")
+    rows = run.table("items", where=pl.col("question") == question.name).select("item", "p", "p_map", "gold", "count")
     votes = run.table("votes", where=pl.col("question") == question.name)
     labels, items = list(question.labels), rows["item"]
     decided, people, notes = _who_judges(run, votes, roles)
@@ -176,12 +176,11 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
     p_ik = _panel_probabilities(run, question, items, judges, votes) if people else _probabilities(run, question, rows)
     guess_ik = p_ik
-    if known_i.any() and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
+    if known_i.any() and not known_i.all() and not evidence:
         # As the model has it: what is published is pooled with the vote share, which draws systems together.
-        guess_ik = _panel_probabilities(run, question, items, judges, votes)
-        if known_i.sum() >= ENOUGH:
-            vote_ji = vote_matrix(votes, items, judges, labels)
-            guess_ik = weigh_votes(vote_ji, guess_ik, likelihood_sik[0], known_i)
+        guess_ik = p_ik if people else _probabilities(run, question, rows, "p_map")
+        if known_i.sum() >= ENOUGH and len(judges) <= MOST_JUDGES:
+            guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), guess_ik, likelihood_sik[0], known_i)
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(
@@ -302,16 +301,16 @@ def _codes(names: pl.Series, labels: list[str]) -> Ints:
     return np.asarray(positions(names, labels, default=UNKNOWN), dtype=np.int64)
 
 
-def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
-    n_labels = len(question.labels)
+def _probabilities(run: Run, question: Question, items: pl.DataFrame, column: str = "p") -> Floats:
+    """Return label probabilities: as published, or in another column that has them."""
     if question.positive is not None:
-        p_i = items["p"].to_numpy()
-        at = question.labels.index(question.positive)
-        return np.stack([p_i if k == at else 1.0 - p_i for k in range(2)], axis=1)
+        p_i = items[column].to_numpy()
+        p_ik = np.stack([1.0 - p_i, p_i], axis=1)
+        return p_ik if question.labels[1] == question.positive else p_ik[:, ::-1]
     rows = run.table("posterior", where=pl.col("question") == question.name)
-    by_item = rows.group_by("item", maintain_order=True).agg("p")
+    by_item = rows.group_by("item", maintain_order=True).agg(column)
     joined = items.select("item").join(by_item, on="item", how="left", maintain_order="left")
-    return np.asarray(joined["p"].list.to_array(n_labels).to_numpy(), dtype=np.float64)
+    return np.asarray(joined[column].list.to_array(len(question.labels)).to_numpy(), dtype=np.float64)
 
 
 def _panel_probabilities(
@@ -344,7 +343,7 @@ def fitted_votes(
 
     Axes: **j** judge, **i** item, **k** label, **z** state between labels. Log weights of the states `prior_iz`, the
     log probability of every vote by state `vote_jzk`, the labels of each state `mix_zk`, and the group that each judge
-    is counted with `group_j`.
+    is counted with `group_j`: copies, and those whom the audit found to be far more alike than the others.
     """
     fit = next(fit for fit in run.manifest["questions"] if fit["question"] == question.name)
     labels, n_labels = fit["labels"], len(fit["labels"])
@@ -365,9 +364,11 @@ def fitted_votes(
     nothing_akv = np.full((1, n_labels, n_labels), 1.0 / n_labels)
     confusion_akv = np.concatenate([cells["probability"].to_numpy().reshape(-1, n_labels, n_labels), nothing_akv])
     place_j = positions(pl.Series(judges, dtype=pl.String), names, default=len(names))
-    group_of = {str(name): g for g, group in enumerate(fit["counted_as_one"]) for name in group}
-    alone = len(fit["counted_as_one"])
-    group_j = np.array([group_of.get(name, alone + j) for j, name in enumerate(judges)], dtype=np.int64)
+    alike = run.findings.filter(metric="alike", question=question.name)["subject"]
+    group_j = np.arange(len(judges))
+    for members in (*fit["counted_as_one"], *(text.split(", ") for text in alike)):
+        at = np.flatnonzero(np.isin(judges, [str(name) for name in members]))
+        group_j[np.isin(group_j, group_j[at])] = group_j[at].min(initial=len(judges))
     vote_jzk = np.log(states.votes_azv(confusion_akv[place_j]))
     return np.log(weight_dz)[domain_i], vote_jzk, states.mix_zk, group_j
 

@@ -1,8 +1,8 @@
 """Run → the votes of a panel on one question, what any part of it would have said, which part is best, better labels.
 
-Without known answers, how each judge votes is as the run has fitted it, and a panel is graded by the consensus of all,
-which takes the side of judges who err together. From 30 known answers on these overrule the fit: they say how each
-judge votes, rank judges, choose panels and weigh votes into labels; whatever grades was learnt on other items.
+How each judge votes is as the run has fitted it. From 30 known answers on these overrule the fit: they say how each
+judge votes, what it adds and which panel is best; whatever grades was learnt on other items. Without them nobody is
+graded: the consensus of all takes the side of judges who err together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import softmax, stdtrit, xlogy
+from scipy.special import softmax, stdtrit
 
 from moral_entropy.judges.known import ENOUGH, KnownItems, fitted_votes, vote_matrix
 from moral_entropy.judges.values import schema
@@ -29,13 +29,10 @@ MOST_ITEMS = 4_000
 EXHAUSTIVE = 12
 """Judges up to whom every panel is tried; of more, those who are best alone."""
 
-MOST_GRADED = 1_000
-"""Items that panels are graded on: of more a random part."""
-
 FLOOR = 1e-12
 
-ADDED = schema("float nats nats_se saved saved_se", "text graded_by")
-PANELS = schema("text question judges", "int size", "float wrong wrong_unseen", "text graded_by")
+ADDED = schema("float nats nats_se saved saved_se")
+PANELS = schema("text question judges", "int size", "float wrong wrong_unseen")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,30 +41,38 @@ class Panel:
 
     Parameters
     ----------
-    known
+    reference
         The items of the question, and their known answers.
     at_i
         Which of them the panel is looked at on.
-    judges
-        Names of the judges.
     vote_ji
-        Their votes, or `UNKNOWN`.
-    gold_i, weight_i
-        Known answers, and how many items each stands for.
+        Votes of the judges, or `UNKNOWN`.
     prior_iz, vote_jzk, mix_zk, group_j
         As `fitted_votes` returns them.
     """
 
     reference: KnownItems
     at_i: Ints
-    judges: list[str]
     vote_ji: Ints
-    gold_i: Ints
-    weight_i: Floats
     prior_iz: Floats
     vote_jzk: Floats
     mix_zk: Floats
     group_j: Ints
+
+    @property
+    def judges(self) -> list[str]:
+        """Names of the judges."""
+        return self.reference.judges
+
+    @property
+    def gold_i(self) -> Ints:
+        """Known answers, or `UNKNOWN`."""
+        return self.reference.gold_i[self.at_i]
+
+    @property
+    def weight_i(self) -> Floats:
+        """How many items each stands for."""
+        return self.reference.weight_i[self.at_i]
 
     @property
     def n_known(self) -> int:
@@ -76,8 +81,7 @@ class Panel:
 
     def take(self, rows: Ints) -> Panel:
         """Return the panel on a part of the items."""
-        parts = {name: getattr(self, name)[rows] for name in ("at_i", "gold_i", "weight_i", "prior_iz")}
-        return replace(self, vote_ji=self.vote_ji[:, rows], **parts)
+        return replace(self, at_i=self.at_i[rows], vote_ji=self.vote_ji[:, rows], prior_iz=self.prior_iz[rows])
 
     def learnt(self, rows: Ints) -> Panel:
         """Return the panel as the known answers of a part of the items describe it: states are labels."""
@@ -111,18 +115,12 @@ class Panel:
         """Return everybody who is not counted with one judge."""
         return [colleague for colleague in range(len(self.judges)) if self.group_j[colleague] != self.group_j[j]]
 
-    def graded(self) -> tuple[list[Panel], list[Floats], str]:
-        """Return the panel on parts of the items, how probable each label is there, and by what that is known.
-
-        By known answers there are two parts, and in each judges vote as the answers of the other part say.
-        """
-        if self.n_known < ENOUGH:
-            return [self], [self.labels(self.log_weights(range(len(self.judges))))], "consensus"
+    def halves(self) -> list[Panel]:
+        """Return the panel on two halves of the known answers; in each, judges vote as the answers of the other say."""
         panel = self.take(np.flatnonzero(self.gold_i != UNKNOWN))
         half_i = np.random.default_rng(panel.n_known).permutation(panel.n_known) % 2
-        halves = [np.flatnonzero(half_i == half) for half in (0, 1)]
-        panels = [panel.learnt(halves[1 - half]).take(halves[half]) for half in (0, 1)]
-        return panels, [np.eye(self.reference.truth_ik.shape[1])[part.gold_i] for part in panels], "known answers"
+        rows = [np.flatnonzero(half_i == half) for half in (0, 1)]
+        return [panel.learnt(rows[1 - half]).take(rows[half]) for half in (0, 1)]
 
 
 def read_panel(run: Run, reference: KnownItems) -> Panel:
@@ -136,7 +134,7 @@ def read_panel(run: Run, reference: KnownItems) -> Panel:
     votes = run.table("votes", where=pl.col("question") == question.name).drop_nulls("annotator")
     vote_ji = vote_matrix(votes, items, judges, list(question.labels))
     fitted = fitted_votes(run, question, items, judges)
-    return Panel(reference, at_i, judges, vote_ji, reference.gold_i[at_i], reference.weight_i[at_i], *fitted)
+    return Panel(reference, at_i, vote_ji, *fitted)
 
 
 def added_by_each(panel: Panel) -> pl.DataFrame:
@@ -145,24 +143,19 @@ def added_by_each(panel: Panel) -> pl.DataFrame:
     `nats` is the log score of the right label with the judge less that without, mean per item; `saved` the share of
     items labelled right with the judge and wrong without, less the opposite. Each has its standard error.
     """
-    parts, truths, graded_by = panel.graded()
+    halves = panel.halves()
+    weight_i = np.concatenate([half.weight_i for half in halves])
     rows = []
     for j in range(len(panel.judges)):
         nats, saved = [], []
-        for part, truth_ik in zip(parts, truths, strict=True):
-            log_iz = part.log_weights(part.others(j))
-            before_ik, after_ik = part.labels(log_iz), part.labels(log_iz + part.evidence(j))
-            # The expected log ratio under the truth, or under the consensus of all.
-            ratio_ik = np.maximum(after_ik, FLOOR) / np.maximum(before_ik, FLOOR)
-            nats.append(xlogy(truth_ik, ratio_ik).sum(axis=1))
-            saved.append(_right(truth_ik, after_ik) - _right(truth_ik, before_ik))
-        weight_i = np.concatenate([part.weight_i for part in parts])
-        rows.append((*_mean(np.concatenate(nats), weight_i), *_mean(np.concatenate(saved), weight_i), graded_by))
+        for half in halves:
+            log_iz, at = half.log_weights(half.others(j)), np.arange(len(half.gold_i))
+            before_ik, after_ik = half.labels(log_iz), half.labels(log_iz + half.evidence(j))
+            log_before, log_after = (np.log(p_ik[at, half.gold_i] + FLOOR) for p_ik in (before_ik, after_ik))
+            nats.append(log_after - log_before)
+            saved.append(1.0 * (highest(after_ik) == half.gold_i) - (highest(before_ik) == half.gold_i))
+        rows.append((*_mean(np.concatenate(nats), weight_i), *_mean(np.concatenate(saved), weight_i)))
     return pl.DataFrame(rows, schema=ADDED, orient="row")
-
-
-def _right(truth_ik: Floats, p_ik: Floats) -> Floats:
-    return np.asarray(truth_ik[np.arange(len(p_ik)), highest(p_ik)])
 
 
 def _mean(value_i: Floats, weight_i: Floats) -> tuple[float, float]:
@@ -174,27 +167,19 @@ def _mean(value_i: Floats, weight_i: Floats) -> tuple[float, float]:
 def best_panels(panel: Panel) -> pl.DataFrame:
     """Return the panels that no other beats of the same size or a smaller one, smallest first: `PANELS`.
 
-    `wrong` is the share of items that the panel labels wrong, `wrong_unseen` the same for panels up to the size chosen
-    on one half of the items and graded on the other: a fair figure, as the best of many panels looks better than it is.
-    Of judges who are counted as one only the first may be in a panel.
+    `wrong` is the share of known answers that the panel misses, `wrong_unseen` the same for panels up to the size
+    chosen on one half of them and graded on the other: a fair figure, as the best of many panels looks better than it
+    is. Of judges who are counted as one only the first may be in a panel.
     """
-    parts, truths, graded_by = panel.graded()
-    if len(parts) == 1:
-        n = len(truths[0])
-        rows = np.random.default_rng([0, n]).permutation(n)[:MOST_GRADED]
-        parts = [parts[0].take(half) for half in np.array_split(rows, 2)]
-        truths = [truths[0][half] for half in np.array_split(rows, 2)]
-    if min(map(len, truths)) < 1:
-        return PANELS.to_frame()
-    evidence = [np.stack([part.evidence(j) for j in range(len(panel.judges))]) for part in parts]
+    halves = panel.halves()
+    evidence = [np.stack([half.evidence(j) for j in range(len(panel.judges))]) for half in halves]
 
     def wrong_shares(members: tuple[int, ...]) -> list[float]:
-        """Return which share a panel labels wrong in each half of the items."""
-        return [
-            float(np.average(1.0 - _right(truth, part.labels(part.prior_iz + evidence_jiz[list(members)].sum(axis=0))),
-                             weights=part.weight_i))
-            for part, truth, evidence_jiz in zip(parts, truths, evidence, strict=True)
-        ]  # fmt: skip
+        """Return which share a panel labels wrong in each half."""
+        p_hik = [half.labels(half.prior_iz + evidence_jiz[list(members)].sum(axis=0))
+                 for half, evidence_jiz in zip(halves, evidence, strict=True)]  # fmt: skip
+        return [float(np.average(highest(p_ik) != half.gold_i, weights=half.weight_i))
+                for half, p_ik in zip(halves, p_hik, strict=True)]  # fmt: skip
 
     originals = np.unique(panel.group_j, return_index=True)[1].tolist()
     alone = sorted(originals, key=lambda j: (tie_key(float(np.mean(wrong_shares((j,))))), j))
@@ -203,14 +188,13 @@ def best_panels(panel: Panel) -> pl.DataFrame:
     tried += [members for size in range(2, len(candidates) + 1) for members in combinations(candidates, size)]
     size_p = np.array([len(members) for members in tried])
     share_ph = np.array([wrong_shares(members) for members in tried])
-    sizes = [part.weight_i.sum() for part in parts]
-    wrong_p = np.average(share_ph, axis=1, weights=sizes)
-    rows_out: list[tuple[Any, ...]] = []
+    wrong_p = np.average(share_ph, axis=1, weights=[half.weight_i.sum() for half in halves])
+    rows: list[tuple[Any, ...]] = []
     for p in np.lexsort((tie_key(wrong_p), size_p)).tolist():
-        if not rows_out or tie_key(wrong_p[p]) < tie_key(rows_out[-1][3]):
-            rows_out.append((panel.reference.question.name, ", ".join(panel.judges[j] for j in tried[p]), len(tried[p]),
-                             float(wrong_p[p]), _unseen(share_ph[size_p <= size_p[p]]), graded_by))  # fmt: skip
-    return pl.DataFrame(rows_out, schema=PANELS, orient="row")
+        if not rows or tie_key(wrong_p[p]) < tie_key(rows[-1][3]):
+            rows.append((panel.reference.question.name, ", ".join(panel.judges[j] for j in tried[p]), len(tried[p]),
+                         float(wrong_p[p]), _unseen(share_ph[size_p <= size_p[p]])))  # fmt: skip
+    return pl.DataFrame(rows, schema=PANELS, orient="row")
 
 
 def _unseen(share_ph: Floats) -> float:

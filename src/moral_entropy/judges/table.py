@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from moral_entropy.findings import many
+from moral_entropy.findings import listed, many
 from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
-from moral_entropy.judges.findings import SIDE
+from moral_entropy.judges.findings import FAILS, MOST_VOTE_ON_ALL, SIDE
 from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
 from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
@@ -108,10 +108,10 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
 def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judges:
     panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
     quantity = quantities(reference.question, options.value_of())[0]
-    small = 1 < len(panel.judges) <= MOST_JUDGES
-    frame = _frame(panel, added_by_each(panel) if small else None, mass)
+    graded = 1 < len(panel.judges) <= MOST_JUDGES and panel.n_known >= ENOUGH
+    frame = _frame(panel, added_by_each(panel) if graded else None, mass)
     # A crowd whose members vote on few items each is no panel to choose from.
-    complete = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
+    complete = graded and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
     effective = effective_judges(panel, mass) if complete else None
     effective_row = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
     labels, label_note = _labels(reference)
@@ -138,8 +138,7 @@ def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFram
     rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(order) or -1.0, DECIMALS), rows[j]["judge"]))
     for place, j in enumerate(rank):
         rows[j]["advice"] = _advice(panel, rows[j], [rows[i]["judge"] for i in rank[:place]])
-    frame = pl.DataFrame([{name: rows[j].get(name) for name in JUDGES} for j in rank], schema=JUDGES)
-    return frame.with_columns(pl.col("graded_by").fill_null(""))
+    return pl.DataFrame([{name: rows[j].get(name) for name in JUDGES} for j in rank], schema=JUDGES)
 
 
 def _row(panel: Panel, j: int, mass: float) -> dict[str, Any]:
@@ -184,16 +183,17 @@ def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
     original = next((name for name in better if name in row["counted_with"].split(", ")), None)
     if original is not None:
         return f"drop: a copy of {original}, which is as good"
-    if row.get("nats") is None:
-        return f"keep: {right}" if right else "cannot be told: nobody to compare it with"
-    saved = f"{100 * abs(row['saved']):.1f} labels in 100 {'more' if row['saved'] >= 0 else 'fewer'} are right with it"
     if not by_answers:
-        return f"cannot be told without known answers; agrees with the others in {row.get('agrees', 0.0):.0%}"
+        agrees = f"; agrees with the others in {row['agrees']:.0%}" if "agrees" in row else ""
+        return f"cannot be told without known answers{agrees}"
+    if row.get("nats") is None:
+        return f"keep: {right}"
     if row["nats"] + CLEAR * row["nats_se"] < 0:
         return f"drop: {right}, and the panel is better without it"
     if row["nats"] - CLEAR * row["nats_se"] <= 0:
         return f"spare: {right}, and it adds nothing that can be told from luck"
-    return f"keep: {right}; {saved}"
+    more = "more" if row["saved"] >= 0 else "fewer"
+    return f"keep: {right}; {100 * abs(row['saved']):.1f} labels in 100 {more} are right with it"
 
 
 def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
@@ -225,10 +225,16 @@ def _notes(run: Run, panel: Panel) -> Iterator[str]:
     name, n_judges = panel.reference.question.name, len(panel.judges)
     if n_judges > MOST_JUDGES:
         yield f"{name}: {n_judges:,} judges are a crowd; what each adds is not computed for more than {MOST_JUDGES}."
+    findings = run.findings.filter(check=SIDE, question=name)
+    missing_j = (panel.vote_ji == UNKNOWN).mean(axis=1)
+    skipped = [f"{panel.judges[j]} {missing_j[j]:.0%}" for j in np.argsort(-missing_j, kind="stable")
+               if missing_j[j] >= FAILS and panel.judges[j] not in findings["subject"]]  # fmt: skip
+    if skipped and np.median(missing_j) <= 1.0 - MOST_VOTE_ON_ALL:
+        yield f"{name}: without a vote: {listed(skipped)} of the items. Figures of a judge are of those it voted on."
     if panel.n_known < ENOUGH:
         yield (
             f"{name}: {many(panel.n_known, 'known answer')}; judges are ranked by how well they agree with the others, "
             f"so that an error that most share counts as right. {ENOUGH} random known answers or more rank them fairly."
         )
-    for row in run.findings.filter(check=SIDE, question=name).iter_rows(named=True):
+    for row in findings.iter_rows(named=True):
         yield f"{name}: {row['text']} {row['meaning']} {row['remedy']}"
