@@ -28,6 +28,7 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
 
 from __future__ import annotations
 
+import os
 import re
 
 LONGEST_WORD, LONGEST_ERROR = 300, 2_000
@@ -70,6 +71,23 @@ def shortened(text: str) -> str:
         return text
     # The end says what to do.
     return f"{text[: LONGEST_ERROR * 2 // 3]} … {text[-LONGEST_ERROR // 3 :]}"
+
+
+THREADED: list[int] = []
+"""The process in which libraries have begun threads, once there is one."""
+
+
+def refuse_forked() -> None:
+    """Raise an error in a process that was forked after an audit: Polars would wait there for threads it has not."""
+    process = os.getpid()
+    if not THREADED:
+        THREADED.append(process)
+    if THREADED[0] != process:
+        msg = (
+            "this process was forked from one that has read votes, and would wait for ever. Start it afresh: "
+            'multiprocessing.get_context("spawn").'
+        )
+        raise UsageError(msg)
 
 
 class MoralEntropyError(ValueError):

@@ -16,7 +16,7 @@ import polars as pl
 
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import UsageError, VotesError, refuse_forked
 from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep, read_groupings
 from moral_entropy.items.table import find_outliers
@@ -159,6 +159,7 @@ def make_run(
 
     The priors are those of the options, unless they are given.
     """
+    refuse_forked()
     with without_warnings():
         with watch.timing("read"):
             progress("reading", 0.0)

@@ -1,12 +1,14 @@
 """Ctrl-C and SIGTERM end a command from wherever it is, and leave nothing half-written.
 
-`main` calls `begin_listening`; both signals then raise `Stopped`. Libraries may catch it: a timer raises it again until
-it gets through, and at last the process is ended directly. Files that are `unfinished` are removed in any case.
+`main` calls `begin_listening`; signals then raise `Stopped`. Libraries may catch it: a timer raises it again until it
+gets through. A thread ends the process directly if nothing helps, as in C code that does not come back. Files that are
+`unfinished` are removed in any case.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import sys
@@ -19,11 +21,11 @@ from types import FrameType
 from typing import Any
 
 AGAIN, AT_LAST = 3.0, 10
-"""Seconds after which `Stopped` is raised again, if something caught it; how often before the process is ended."""
+"""Seconds after which `Stopped` is raised again, if something caught it; after how many such the process is ended."""
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-STATE: dict[str, Any] = {"received": None, "raised": 0, "held": 0, "listening": False}
-"""The first signal received, how often `Stopped` was raised, and whether it may be: signals belong to the process."""
+STATE: dict[str, Any] = {"received": None, "held": 0, "listening": False}
+"""The first signal received, and whether `Stopped` may be raised: signals belong to the process."""
 
 _UNFINISHED: set[Path] = set()
 
@@ -34,8 +36,13 @@ class Stopped(BaseException):
 
 def begin_listening() -> None:
     """Turn signals into `Stopped` from now on; only the main thread can."""
-    STATE.update(received=None, raised=0, held=0, listening=True)
+    STATE.update(received=None, held=0, listening=True)
     if threading.current_thread() is threading.main_thread():
+        if sys.platform != "win32":
+            reader, writer = os.pipe()
+            os.set_blocking(writer, False)
+            STATE["waked"] = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+            threading.Thread(target=_watch, args=(reader,), daemon=True).start()
         for number in (*SIGNALS, *([signal.SIGALRM] if hasattr(signal, "SIGALRM") else [])):
             # nohup has the closing of a terminal ignored.
             if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT:
@@ -55,6 +62,8 @@ def restore_signals(*, program_ends: bool) -> None:
     if threading.current_thread() is threading.main_thread():
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if "waked" in STATE:
+            os.close(signal.set_wakeup_fd(STATE.pop("waked")))
         sys.unraisablehook = sys.__unraisablehook__
         signal.signal(signal.SIGINT, signal.SIG_DFL if program_ends else signal.default_int_handler)
         for number in SIGNALS[1:]:
@@ -67,13 +76,26 @@ def _receive(number: int, _frame: FrameType | None) -> None:
         STATE["received"] = STATE["received"] or number
     if STATE["received"] is None or not STATE["listening"] or STATE["held"]:
         return
-    STATE["raised"] += 1
-    if STATE["raised"] > AT_LAST:
-        clear_unfinished()
-        os._exit(128 + STATE["received"])
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
     raise Stopped
+
+
+def _watch(reader: int) -> None:
+    """End the process some time after the first signal, if it is still there: Python may never get to `_receive`."""
+    number, wait = 0, None
+    while select.select([reader], [], [], wait)[0]:
+        numbers = os.read(reader, 1)
+        if not numbers:
+            # The command has ended.
+            os.close(reader)
+            return
+        if numbers[0] in SIGNALS and not number:
+            number, wait = numbers[0], AGAIN * AT_LAST
+    while STATE["held"]:
+        time.sleep(AGAIN)
+    clear_unfinished()
+    os._exit(128 + number)
 
 
 @contextmanager

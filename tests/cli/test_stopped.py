@@ -149,6 +149,16 @@ MOMENTS = {
                     pass
         audit.read_votes = read
     """,
+    "in C code that does not come back": """
+        import ctypes, threading
+        import moral_entropy.pipeline as audit
+        def read(*given):
+            threading.Timer(0.2, stop).start()
+            lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
+            lock(mutex)
+            lock(mutex)
+        audit.read_votes = read
+    """,
     "and again while it clears away": """
         import shutil
         import moral_entropy.runs.run as run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from html import escape
 
@@ -84,6 +85,19 @@ def test_a_run_in_memory_has_no_folder(here, there):
         here.folder  # noqa: B018
     assert there.folder == there.path
     assert as_run(here) is here and as_run(str(there.path)).path == there.path
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_is_told_that_it_would_wait_for_ever(here):
+    child = os.fork()
+    if child == 0:
+        try:
+            here.items.head()
+        except UsageError as error:
+            os._exit(3 if "spawn" in str(error) else 4)
+        os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 
 
 def test_a_run_says_what_it_is_and_then_the_last_screen(here, there):

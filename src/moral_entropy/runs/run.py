@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from moral_entropy.errors import RunFolderError, UsageError
+from moral_entropy.errors import RunFolderError, UsageError, refuse_forked
 from moral_entropy.files import whole_file
 from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
@@ -156,6 +156,7 @@ class Run:
         where
             Which rows; all by default.
         """
+        refuse_forked()
         if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None and name not in self.tables:

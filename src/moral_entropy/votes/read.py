@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import UsageError, refuse_forked
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import ReadOptions
 from moral_entropy.progress import Advance, bar
@@ -84,6 +84,7 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     >>> votes.reading.columns
     {'item': 'text_id', 'annotator': 'rater', 'label': 'vote'}
     """
+    refuse_forked()
     options = (options or ReadOptions()).changed(changes, "read_votes")
     with on_disk(source) as stored, bar("reading") as advance:
         table = open_votes(stored, options)
