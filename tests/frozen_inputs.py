@@ -63,7 +63,7 @@ def wide_rows(seed: int, n_items: int, says: tuple[str, str]) -> list[tuple[obje
 def wide(folder: Path) -> list[str]:
     """One row per item, one column per annotator, 0 and 1."""
     write_table(folder / "sheet.csv", ",".join(["post_id", *SKILLS]), wide_rows(3, 70, ("0", "1")))
-    return ["sheet.csv", "--layout", "wide"]
+    return ["sheet.csv", "--format", "wide"]
 
 
 def excel(folder: Path) -> list[str]:
@@ -74,7 +74,7 @@ def excel(folder: Path) -> list[str]:
     for row in [("post_id", *SKILLS), *wide_rows(4, 60, ("no", "yes"))]:
         book.active.append([cell or None for cell in row])
     book.save(folder / "book.xlsx")
-    return ["book.xlsx", "--layout", "wide"]
+    return ["book.xlsx", "--format", "wide"]
 
 
 def gold(folder: Path) -> list[str]:

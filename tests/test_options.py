@@ -130,7 +130,7 @@ def test_the_error_is_that_of_the_stage():
 NOT_DEFAULT = AuditOptions(
     read=ReadOptions(
         **{name: name.upper() for name in ("item", "annotator", "label", "question", "domain", "text", "gold")},
-        published="shipped", count="n", positive="yes", layout="long", questions=("a,b", "c"),
+        published="shipped", count="n", positive="yes", questions=("a,b", "c"),
         labels={"harm": "care", "nm": False}, on_repeat="count", anonymous=True, of=7, gold_file=Path("gold.csv"),
         keep=("age", "time"), facts=("wave",), format="long", sheet="Votes", encoding="cp1250", missing=("x", "skip"),
         keep_case=True, scale="ordinal", order=("low", "high"),

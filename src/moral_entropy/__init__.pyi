@@ -67,7 +67,6 @@ def audit(
         "judges",
     ]
     | str = ...,
-    layout: Literal["auto", "long", "wide", "respondents"] = ...,
     positive: str | None = ...,
     multilabel: str | None = ...,
     questions: Sequence[str] = ...,
@@ -195,7 +194,6 @@ def read_votes(
         "judges",
     ]
     | str = ...,
-    layout: Literal["auto", "long", "wide", "respondents"] = ...,
     positive: str | None = ...,
     multilabel: str | None = ...,
     questions: Sequence[str] = ...,

@@ -206,6 +206,10 @@ def keywords(stage: type[StageOptions]) -> list[tuple[str, str, Option]]:
     return nested + top
 
 
+RENAMED = {"layout": "format"}
+"""Options of 0.2 that another one says; until version 0.4."""
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Return a sentence that names the nearest of the known names, empty where none is near.
 
@@ -214,7 +218,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     >>> did_you_mean("drwas", ["draws", "seed"])
     " Did you mean 'draws'?"
     """
-    near = get_close_matches(name, choices, n=1)
+    near = get_close_matches(RENAMED.get(name, name), choices, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 

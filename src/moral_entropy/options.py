@@ -15,8 +15,9 @@ from moral_entropy.option_fields import StageOptions, option
 
 # --- Reading -------------------------------------------------------------------------------------------------------
 
-Layout = Literal["auto", "long", "wide", "respondents"]
-TABLES: tuple[Layout, ...] = ("long", "wide", "respondents")
+TABLES = ("long", "wide", "respondents")
+"""Layouts of plain tables, which `format` names like the tools."""
+
 Format = Literal[
     "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "mturk", "lewidi",
     "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "deepeval",
@@ -37,7 +38,7 @@ class ReadOptions(StageOptions):
 
     panel = "Layout of the votes"
     everyday = ("item", "annotator", "label", "question", "domain", "text", "gold", "format")
-    rare = ("count", "layout", "missing", "keep_case", "of", "classes", "encoding")
+    rare = ("count", "counts", "published", "missing", "keep_case", "of", "classes", "encoding")
 
     item: str | None = option("Column of the items: what was voted on.", panel=COLUMNS)
     annotator: str | None = option("Column of the annotators: who voted.", panel=COLUMNS)
@@ -53,14 +54,10 @@ class ReadOptions(StageOptions):
         panel=COLUMNS,
     )
     format: Format | str = option(
-        f"Tool that wrote the file, or the layout of a plain table: {', '.join(get_args(Format))}.",
+        "Tool that wrote the file, or the layout of a plain table (long: one row per vote; wide: one column per "
+        f"annotator; respondents: one row per person): {', '.join(get_args(Format))}.",
         "auto",
         metavar="TOOL",
-    )
-    layout: Layout = option(
-        "long: one row per vote; wide: one row per item and one column per annotator; respondents: one row per person "
-        "and one column per item; auto tells from the columns.",
-        "auto",
     )
     positive: str | None = option(
         "The positive label of two; by default 1, true, yes, positive, y or t, else the one that is no negation "
@@ -137,10 +134,9 @@ class ReadOptions(StageOptions):
         return None if name is None else str(name)
 
     @property
-    def table_layout(self) -> Layout:
-        """How a table is laid out, as `layout` or `format` says."""
-        layouts = [layout for layout in TABLES if layout == self.format]
-        return layouts[0] if layouts else self.layout
+    def layout(self) -> str:
+        """How a table is laid out, if `format` says so; else auto."""
+        return self.format if self.format in TABLES else "auto"
 
     def _contradictions(self) -> Iterator[tuple[bool, str]]:
         """Yield what options could contradict each other: whether they do, and what to do about it."""
@@ -155,14 +151,12 @@ class ReadOptions(StageOptions):
         problem = f"{name_of('of')} says how many voted on each of several counted questions. "
         problem += f"It needs {anonymous} and {questions}."
         yield self.of is not None and not (self.anonymous and self.questions), problem
-        problem = f"{name_of('format', self.format)} and {name_of('layout', self.layout)} exclude each other. "
-        yield self.format != "auto" and self.layout not in ("auto", self.format), f"{problem}Give one of them."
-        problem = f"{''.join(kinds[:1])} and the layout {self.layout} exclude each other. "
+        problem = f"{''.join(kinds[:1])} and {name_of('format', self.format)} exclude each other. "
         problem += "In it every column is an annotator, or an item."
         yield self.layout in ("wide", "respondents") and bool(self.questions or self.counts), problem
         problem = f"{name_of('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already. "
         yield bool(reserved), f"{problem}Rename the column."
-        problem = "respondents are annotators. Leave out layout (--layout) or anonymous (--anonymous)."
+        problem = f"respondents are annotators. Leave out {name_of('format')} or {name_of('anonymous')}."
         yield self.layout == "respondents" and self.anonymous, problem
         problem = f"{name_of('classes')} is for questions with one label per vote. "
         problem += f"{name_of('multilabel')} and {questions} make yes/no questions."

@@ -15,13 +15,13 @@ def test_a_table_that_can_be_read_in_several_ways_ends_in_a_question(run, folder
     code, out, err = run("audit", "names.csv", *FAST)
     assert (code, out) == (2, "")
     assert err == (
-        "error: what are the columns zoe, tim of names.csv? They could be: annotators, one row per item (--layout wide)"
-        "; items, one row per person (--layout respondents); yes/no questions, with one answer per row (--anonymous "
+        "error: what are the columns zoe, tim of names.csv? They could be: annotators, one row per item (--format wide)"
+        "; items, one row per person (--format respondents); yes/no questions, with one answer per row (--anonymous "
         "--questions zoe,tim). Say which.\n"
     )
     assert not (folder / "run").exists()
     for layout, items in (("wide", 30), ("respondents", 2)):
-        assert run("audit", "names.csv", *FAST, "--layout", layout, "--force")[0] == 0
+        assert run("audit", "names.csv", *FAST, "--format", layout, "--force")[0] == 0
         assert read_manifest("run")["items"] == items
 
 

@@ -48,7 +48,7 @@ def write_files(folder):
 
 COLUMNS = "--item i --annotator a --label l --question q --domain d --text t --gold g --published p"
 RUNS = {
-    "long": f"long.csv {COLUMNS} --positive no --labels map.toml --on-repeat count --layout long --classes no,yes "
+    "long": f"long.csv {COLUMNS} --positive no --labels map.toml --on-repeat count --format long --classes no,yes "
     "--prior-prevalence 8,2 --prior-confusion 3,1.5 --prior-annotators known.csv --draws 30 --seed 5 "
     "--interval 0.5 --gold-as-evidence --model paper --threads 1 --rules any,published --cost-fp 2 --cost-fn 3 "
     "--tolerance 0.2 --spot-check checked.csv --smoothing 1 --fit-by d --no-report "

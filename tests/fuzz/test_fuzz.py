@@ -43,7 +43,7 @@ UNUSED_FLAGS = {
 }
 READ_OPTIONS = {
     "format": ("auto", "long", "wide", "respondents", "label-studio", "prodigy", "inspect"), "anonymous": (True,),
-    "layout": ("long", "wide", "respondents"), "on_repeat": ("first", "last", "count"), "multilabel": (";", ","),
+    "on_repeat": ("first", "last", "count"), "multilabel": (";", ","),
     "missing": ((), ("none",)), "keep_case": (True,), "encoding": ("utf-8", "cp1252", "utf-16"), "classes": (2, 3, 5),
     "exclude": (("ann a",),),
 }  # fmt: skip

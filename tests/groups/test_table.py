@@ -121,7 +121,7 @@ def test_pre_counted_rows_are_refused():
     frame = pl.DataFrame({"a": [0, 1], "b": [1, 1], "n": [3, 2]})
     with pytest.raises(VotesError, match="a row stands for several items"):
         people = pl.DataFrame({"annotator": ["a", "b"], "land": ["x", "y"]})
-        me.audit(frame, layout="wide", count="n", annotator_group=("land",), annotators=people, draws=20)
+        me.audit(frame, format="wide", count="n", annotator_group=("land",), annotators=people, draws=20)
 
 
 def test_a_run_whose_annotators_were_described_elsewhere_is_not_verified_by_a_file_outside_of_it(tmp_path):

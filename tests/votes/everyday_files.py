@@ -327,10 +327,10 @@ FILES: dict[str, Callable[[Path], Everyday]] = {
         named(of(ZERO_ONE), lambda who: f"coder {CODERS.index(who) + 1}"),
     ),
     "wide, marks, names": lambda f: Everyday(
-        table(f / "v.csv", wide(X_MARKS)), of(ZERO_ONE), error="(--layout wide)", way={"layout": "wide"}
+        table(f / "v.csv", wide(X_MARKS)), of(ZERO_ONE), error="(--format wide)", way={"format": "wide"}
     ),
     "wide, zeros and ones": lambda f: Everyday(
-        table(f / "v.csv", wide(ZERO_ONE)), of(ZERO_ONE), error="(--layout wide)", way={"layout": "wide"}
+        table(f / "v.csv", wide(ZERO_ONE)), of(ZERO_ONE), error="(--format wide)", way={"format": "wide"}
     ),
     "wide, a column per coder and question": lambda f: Everyday(
         table(f / "v.csv", [("item", *(f"coder{n}_{q}" for n in (1, 2, 3) for q in ("toxic", "severity"))), *(

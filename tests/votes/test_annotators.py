@@ -18,7 +18,7 @@ LONG = pl.DataFrame([(i, str(a), str(k)) for i, a, k in ROWS], schema=["item", "
 def test_excluded_annotators_are_as_if_they_had_not_voted(layout, spelt):
     kept = LONG.filter(~pl.col("annotator").is_in(["bob", "7"]))
     table = LONG if layout == "long" else LONG.pivot("annotator", index="item", values="label")
-    votes = read_votes(table, exclude=("bob", "7"), layout=layout)
+    votes = read_votes(table, exclude=("bob", "7"), format=layout)
     expected = sorted((i, a, k) for i, a, k in kept.iter_rows())
     assert sorted(spelt(votes)) == expected and votes.annotators.to_list() == ["ann", "cy, jr"]
     assert votes.reading.dropped == {"an excluded annotator": 12}

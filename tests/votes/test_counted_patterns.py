@@ -47,7 +47,7 @@ def counted_by_duckdb(votes):
 def test_a_counted_table_gives_the_fit_of_its_votes(votes, counted):
     patterns = counted(votes)
     assert patterns.height < 0.5 * votes["item"].n_unique()
-    whole, brief = read_votes(votes), read_votes(patterns, count="count", domain="domain", layout="wide")
+    whole, brief = read_votes(votes), read_votes(patterns, count="count", domain="domain", format="wide")
     one, other = fit(whole, draws=100), fit(brief, draws=100)
     assert other.fits[0].ballot.count_i.sum() == whole.n_items
     assert_allclose(other.fits[0].search.log_posterior, one.fits[0].search.log_posterior, rtol=1e-12)

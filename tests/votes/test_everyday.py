@@ -118,7 +118,7 @@ CP1252_SAID = "the file is not UTF-8 (byte 0xe9 in line 2) and is read as Window
 SHEET = [HEADER, *VOTES]
 COUNTED = ("item", "care", "harm", "none")
 ANONYMOUS = "(anonymous)"
-PEOPLE = "one row per person: each of 3 columns is read as an item (--layout wide: as annotators)."
+PEOPLE = "one row per person: each of 3 columns is read as an item (--format wide: as annotators)."
 ANNOTATORS = "no annotator and no label column: each of 2 columns is read as an annotator."
 
 ENCODINGS_AND_DIALECTS = {
@@ -404,38 +404,38 @@ SHAPES = {
             'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).',
             VotesError,
         ),
-        options={"layout": "respondents"},
+        options={"format": "respondents"},
     ),
     "respondents by order": File(
         by_person(("name", "zoe", "tim", "kim")),
         [({"q1": "zoe", "q2": "tim", "q3": "kim"}[item], who, label) for item, who, label in VOTES],
-        options={"layout": "respondents", "annotator": "name"},
+        options={"format": "respondents", "annotator": "name"},
     ),
     "respondents with plain ids by order": File(
         by_person(("id", "zoe", "tim", "kim")),
         [({"q1": "zoe", "q2": "tim", "q3": "kim"}[item], who, label) for item, who, label in VOTES],
-        options={"layout": "respondents"},
+        options={"format": "respondents"},
     ),
     "names over yes and no, rows with an id": File(
         wide(("id", "zoe", "tim")),
         Question(
-            "what are the columns zoe, tim of votes.csv? They could be: annotators, one row per item (--layout wide); "
-            "items, one row per person (--layout respondents). Say which."
+            "what are the columns zoe, tim of votes.csv? They could be: annotators, one row per item (--format wide); "
+            "items, one row per person (--format respondents). Say which."
         ),
     ),
     "words over zeros and ones": File(
         wide(("item", "care", "harm"), lambda label: "1" if label == "yes" else "0"),
         Question(
-            "what are the columns care, harm of votes.csv? They could be: annotators, one row per item (--layout wide)"
-            "; items, one row per person (--layout respondents); yes/no questions, with one answer per row "
+            "what are the columns care, harm of votes.csv? They could be: annotators, one row per item (--format wide)"
+            "; items, one row per person (--format respondents); yes/no questions, with one answer per row "
             "(--anonymous --questions care,harm). Say which."
         ),
     ),
     "words over numbers": File(
         table(COUNTED, [("a", 3, 0, 0), ("b", 1, 1, 0), ("c", 0, 2, 1)]),
         Question(
-            "what are the columns care, harm, none of votes.csv? They could be: annotators, one row per item (--layout "
-            "wide); items, one row per person (--layout respondents); labels, with how many chose each (--anonymous "
+            "what are the columns care, harm, none of votes.csv? They could be: annotators, one row per item (--format "
+            "wide); items, one row per person (--format respondents); labels, with how many chose each (--anonymous "
             "--counts care,harm,none); questions, with how many of N said yes (--anonymous --questions care,harm,none "
             "--of N). Say which."
         ),
@@ -479,7 +479,7 @@ SHAPES = {
         Question(
             "votes.csv has no column that looks like the annotator. Found: item, label. "
             'Name it with annotator="COLUMN" (CLI: --annotator COLUMN). '
-            'If each column is an annotator: layout="wide" (CLI: --layout wide). If each file is: name them all. '
+            'If each column is an annotator: format="wide" (CLI: --format wide). If each file is: name them all. '
             "Votes without annotators: anonymous=True (CLI: --anonymous). "
             "If its first line is a vote already, add a header.",
             VotesError,

@@ -37,12 +37,12 @@ def test_wide_and_long_give_the_same_ballot(spelt):
 
 def test_wide_by_order_takes_every_column_left():
     with pytest.raises(VotesError, match="nothing to tell apart"):
-        read_votes(WIDE.with_columns(zoe=pl.lit("no"), ann=pl.lit("no"), length=pl.lit("no")), layout="wide")
-    assert read_votes(WIDE, layout="wide").annotators.to_list() == ["ann", "length", "zoe"]
+        read_votes(WIDE.with_columns(zoe=pl.lit("no"), ann=pl.lit("no"), length=pl.lit("no")), format="wide")
+    assert read_votes(WIDE, format="wide").annotators.to_list() == ["ann", "length", "zoe"]
 
 
 def test_a_single_column_of_votes():
-    assert read_votes(WIDE.select("item", "zoe"), layout="wide").annotators.to_list() == ["zoe"]
+    assert read_votes(WIDE.select("item", "zoe"), format="wide").annotators.to_list() == ["zoe"]
 
 
 def test_columns_of_different_types_share_labels(write):
@@ -64,7 +64,7 @@ def test_rows_without_ids_are_numbered():
 
 
 def test_wide_votes_without_annotators(spelt):
-    votes = read_votes(WIDE, layout="wide", anonymous=True, facts=["length"])
+    votes = read_votes(WIDE, format="wide", anonymous=True, facts=["length"])
     assert spelt(votes) == [("q1", "(anonymous)", "no"), ("q1", "(anonymous)", "yes"), ("q2", "(anonymous)", "no")]
     assert votes.extra["length"].to_list() == ["111", "222", "333"]
 

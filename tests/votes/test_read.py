@@ -252,12 +252,12 @@ def test_codes_are_narrow_and_ids_typed():
 @pytest.mark.parametrize(
     "options",
     [
-        {"layout": "tall"},
+        {"format": "tall"},
         {"on_repeat": "sum"},
         {"counts": ["label"]},
         {"of": 3},
         {"multilabel": ",", "questions": ["label"]},
-        {"layout": "wide", "questions": ["label"]},
+        {"format": "wide", "questions": ["label"]},
         {"classes": 2, "multilabel": ","},
     ],
 )

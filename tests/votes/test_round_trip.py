@@ -100,7 +100,7 @@ def test_any_votes_in_any_file_are_read_back(table, layout, kind, dialect):
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"votes.{kind}"
         path.write_bytes(content)
-        votes = read_votes(path, layout=layout)
+        votes = read_votes(path, format=layout)
     ballot = votes.ballots[0]
     found = {}
     for i in range(ballot.n_items):

@@ -66,6 +66,7 @@ GONE_FLAGS = {
     "--dependence": "identical annotators count as one; --merge A+B counts others as one.",
     "--device": "",
     "--fit-tolerance": "",
+    "--layout": "it is a format: --format wide, long or respondents.",
     "--max-passes": "",
     "--pooling": "annotators with few votes are always drawn to the common row.",
     "--refine": "",

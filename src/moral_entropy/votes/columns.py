@@ -555,7 +555,7 @@ def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, votin
     if not items:
         refuse(f"{source.name} has no column left for items: {shown(source.columns)}.")
     if options.layout == "auto":
-        reading = f"each of {len(items)} columns is read as an item (--layout wide: as annotators)"
+        reading = f"each of {len(items)} columns is read as an item (--format wide: as annotators)"
         source.log.note(f"one row per person: {reading}.")
     guessed = ("annotator",) if person and options.asked("annotator") is None else ()
     roles = ColumnRoles({"annotator": person} if person else {}, guessed, "respondents", items=items)
@@ -577,7 +577,7 @@ def _note_others(source: Source, roles: ColumnRoles, options: ReadOptions, votin
 def _question(source: Source, voting: Sequence[str]) -> str:
     """Return the question how a table is laid out, with the option for each reading."""
     names = _as_flag(voting)
-    readings = ["annotators, one row per item (--layout wide)", "items, one row per person (--layout respondents)"]
+    readings = ["annotators, one row per item (--format wide)", "items, one row per person (--format respondents)"]
     numbers = _numbers(fill_marks(replace(source, log=ReadingLog()), voting), voting)
     if numbers is not None and numbers.max() > 1:
         readings += [
@@ -647,6 +647,6 @@ def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> Non
 
 
 _OTHER_WAYS = (
-    ' If each column is an annotator: layout="wide" (CLI: --layout wide). If each file is: name them all. '
+    ' If each column is an annotator: format="wide" (CLI: --format wide). If each file is: name them all. '
     "Votes without annotators: anonymous=True (CLI: --anonymous)."
 )

@@ -131,7 +131,7 @@ def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
         refuse("ordered labels need one machine. Leave out --scale and --order, or --cluster.", UsageError)
     sizes = [_size(path) for path in paths]
     first = open_part(Part(str(paths[0].resolve()), 0, min(sizes[0], ROWS_AT_ONCE)))
-    options = replace(options, layout=options.table_layout, multilabel=options.multilabel or "")
+    options = replace(options, multilabel=options.multilabel or "")
     roles, options = recognise(first, options)
     if roles.layout != "long":
         way = "Name --item, --annotator and --label."

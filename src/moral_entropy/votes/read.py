@@ -90,7 +90,7 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
         table = open_votes(stored, options)
         if NOBODY_NAMED in table.log.notes:
             options = replace(options, anonymous=True)
-        return _read_table(table, replace(options, layout=options.table_layout), advance)
+        return _read_table(table, options, advance)
 
 
 def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:

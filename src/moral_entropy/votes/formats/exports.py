@@ -106,8 +106,8 @@ def _is_one_path(source: Any, options: ReadOptions) -> bool:
 
 
 def _detected(path: Path, options: ReadOptions) -> str | None:
-    # A user who says which column of a table holds the votes, or how it is laid out, wants it read as a table.
+    # A user who says which column of a table holds the votes wants it read as a table.
     columns = {options.label, *options.questions, *options.counts} - {None, ""}
-    if options.layout != "auto" or (columns and columns <= set(peek(path).names)):
+    if columns and columns <= set(peek(path).names):
         return None
     return detect_format(path)
