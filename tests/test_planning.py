@@ -211,3 +211,34 @@ def test_intervals_of_a_plan_hold(design):
 def test_plans_are_refused_in_words(run):
     with pytest.raises(me.MoralEntropyError, match=r"between 0 and 0\.5"):
         plan(run, 0.7)
+
+
+@pytest.fixture(scope="module")
+def with_texts():
+    """Two votes per item, right in three quarters, and texts of which nine in ten name the label."""
+    simulated = me.simulate_votes(n_items=800, n_annotators=15, votes_per_item=2, accuracy=(0.65, 0.85), seed=5)
+    rng = np.random.default_rng(1)
+    words = rng.choice([f"word{n}" for n in range(60)], size=(800, 6))
+    says_i = np.where(rng.random(800) < 0.9, simulated.truth_i, 1 - simulated.truth_i)
+    texts = [f"{' '.join(row)} {('river', 'harm')[label]}" for row, label in zip(words, says_i, strict=True)]
+    frame = frame_of(simulated)
+    frame = frame.with_columns(text=pl.Series(texts).gather(frame["item"]))
+    return simulated, audited(frame, text="text", use_text="tfidf"), audited(frame.drop("text"))
+
+
+def test_texts_that_count_count_in_what_further_votes_are_expected_to_do(with_texts):
+    simulated, run, without = with_texts
+    [fit] = open_questions(run)
+    assert (fit.worth_i > 1).all()
+    assert fit.published(fit.p_iz, fit.count_ik, np.arange(800)) == pytest.approx(fit.p_ik, abs=1e-9)
+    expected = {}
+    for name, audit in (("with", run), ("without", without)):
+        labels = audit.items.sort("item")["label"].cast(pl.Int64).to_numpy()
+        expected[name] = forecast(audit).filter(question="(all)")["wrong"]
+        # Texts are taken for so many votes, which is a little less than what these know of the truth.
+        assert expected[name][0] == pytest.approx(np.mean(labels != simulated.truth_i), abs=0.06)
+    assert expected["with"][3] < 0.7 * expected["with"][0]
+    # Where text and votes agree there is less to put right than where they do not.
+    queue = next_votes(run, 50)["item"].cast(pl.Int64).to_list()
+    p_i, text_i = (run.items.sort("item")[name].to_numpy() for name in ("p_votes", "p_text"))
+    assert np.mean((p_i >= 0.5) != (text_i >= 0.5)) < np.mean((p_i[queue] >= 0.5) != (text_i[queue] >= 0.5))

@@ -135,10 +135,7 @@ class QuestionVotes:
             weight_i = share_weight(interior_i, n_i, self.unknown_i[at_i])[:, None]
             share_ik = (count_ik + base_k / base_k.sum()) / (n_i[:, None] + 1.0)
             p_ik = (1.0 - weight_i) * p_ik + weight_i * share_ik
-        return self.with_texts(p_ik, n_i, at_i)
-
-    def with_texts(self, p_ik: Floats, n_i: Floats, at_i: Ints) -> Floats:
-        """Pool what the votes on some items say with their texts, in proportion to votes, as the fit does."""
+        # Texts are pooled with what the votes say, in proportion to votes, as the fit does.
         worth_i1, n_i1 = self.worth_i[at_i, None], n_i[:, None] + 1.0
         return np.asarray((n_i1 * p_ik + worth_i1 * self.text_ik[at_i]) / (n_i1 + worth_i1))
 
@@ -432,8 +429,11 @@ class _World:
         weight_dk = at.weight_dg
         log_ik = np.log(weight_dk[row_i % len(weight_dk)]) + fit.times_ic[at_i] @ log_ck
         self.p_iz, self.count_ik, self.p_ik = fit.p_iz[at_i].copy(), fit.count_ik[at_i].copy(), fit.p_ik[at_i].copy()
-        # Texts that count are evidence of the truth, too.
-        self.truth_i = _draw(fit.with_texts(softmax(log_ik, axis=1), self.count_ik.sum(axis=1), at_i), rng)
+        if fit.worth_i.any():
+            # A text that counts is evidence of the truth as so many votes of an average annotator would be.
+            average_kv = np.tensordot(fit.votes_a / fit.votes_a.sum(), at.confusion_akv, axes=1)
+            log_ik += fit.worth_i[at_i, None] * (fit.text_ik[at_i] @ np.log(average_kv).T)
+        self.truth_i = _draw(softmax(log_ik, axis=1), rng)
         self.open_i, self.weight_i = fit.open_i[at_i], fit.items["count"].to_numpy()[at_i]
         # Where something else than votes and texts counts, it stays as it is.
         self.ratio_ik = self.p_ik / np.maximum(fit.published(self.p_iz, self.count_ik, at_i), 1e-12)

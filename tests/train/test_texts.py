@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +11,7 @@ from numpy.testing import assert_allclose
 from train_support import needs_minilm, small_bert, texts_and_truth
 
 import moral_entropy as me
+from moral_entropy.checks.scores import auc
 from moral_entropy.explanation import explain_item
 from moral_entropy.options import TrainOptions
 from moral_entropy.planning import next_votes
@@ -301,3 +304,41 @@ def test_texts_count_under_the_papers_model_too():
     pooled_i = ((n_i + 1) * items["p_votes"].to_numpy() + row["counted"] * t_i) / (n_i + 1 + row["counted"])
     assert_allclose(items["p"].to_numpy(), pooled_i, rtol=1e-9)
     assert ((items["p"] > 0.5) == care_i).mean() > ((items["p_votes"] > 0.5) == care_i).mean()
+
+
+def letters(first, n):
+    return [chr(first + k) for k in range(n)]
+
+
+LANGUAGES = {
+    "Chinese": (letters(0x4E00, 300), "", ("关怀", "河流"), ("关 怀", "河 流")),
+    "Thai": (letters(0x0E01, 40), "", ("เมตตา", "แม่น้ำ"), ("เ ม", "แ ม")),
+    "French": (
+        ["allée", "été", "pièce", "maître", "garçon", "où", "noël", "crème"],
+        " ",
+        ("bonté", "forêt"),
+        ("bonté", "forêt"),
+    ),
+    "Hindi": (["घर", "पानी", "दिन", "लोग", "काम", "किताब", "शहर", "समय"], " ", ("देखभाल", "नदी"), ("देखभाल", "नदी")),
+}
+"""Letters or words of a language, what stands between them, words that mark yes and no, and features they make."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_are_found_in_other_languages(language):
+    words, blank, marks, features = LANGUAGES[language]
+    rng = np.random.default_rng(3)
+    yes_i = rng.random(600) < 0.4
+    rows = rng.choice(words, size=(600, 14)).tolist()
+    # Accents as marks of their own, as some keyboards and file systems write them.
+    texts = [
+        unicodedata.normalize("NFD", blank.join([*row[:7], marks[1 - yes], *row[7:]]))
+        for row, yes in zip(rows, yes_i, strict=True)
+    ]
+    vote_iv = np.where(rng.random((600, 2)) < 0.8, yes_i[:, None], ~yes_i[:, None])
+    counts_ik = np.column_stack([(~vote_iv).sum(axis=1), vote_iv.sum(axis=1)])
+    reading = read_texts(texts)
+    assert set(features) <= set(reading.words)
+    t_ik, _ = cross_fit(reading, counts_ik)
+    assert auc(t_ik[:, 1], yes_i) > 0.95
+    assert measure_worth(counts_ik, t_ik, base_of(counts_ik), reading.group_i)["low"] > 0.5
