@@ -54,10 +54,10 @@ def our_figures(runs: Mapping[str, Run], any_audits: Mapping[str, pl.DataFrame])
         frames += [_corpus_figures(name, run), _entropy_figures(name, run), _dissent_ends(name, dissent_rates(run))]
     totals = pl.concat(frames).filter(pl.col("metric").is_in(["texts", "annotations"]), domain=ALL)
     totals = totals.group_by("metric", maintain_order=True).agg(pl.col("value").sum())
-    return pl.concat([*frames, _placed(totals, corpus=ALL, domain=ALL, foundation=ALL)])
+    return pl.concat([*frames, placed(totals, corpus=ALL, domain=ALL, foundation=ALL)])
 
 
-def _placed(frame: pl.DataFrame, **place: str) -> pl.DataFrame:
+def placed(frame: pl.DataFrame, **place: str) -> pl.DataFrame:
     """Fill in the place of some figures, and what they do not have."""
     frame = frame.with_columns(**{name: pl.lit(text) for name, text in place.items()})
     missing = [pl.lit("" if SCHEMA[name] == pl.String() else None, dtype=SCHEMA[name]).alias(name)
@@ -80,7 +80,7 @@ def rule_figures(audits: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         By corpus, the table audit of its run.
     """
     graded = pl.concat([
-        _placed(audit.filter(pl.col("rule").is_in(RULES)).rename({"question": "foundation"}), corpus=name)
+        placed(audit.filter(pl.col("rule").is_in(RULES)).rename({"question": "foundation"}), corpus=name)
         for name, audit in audits.items()
     ]).drop_nulls("value").unique(PLACE, maintain_order=True)  # fmt: skip
     at, pools = ["rule", "reference", "metric"], [ALL, MEAN]
@@ -97,10 +97,10 @@ def rule_figures(audits: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
     return pl.concat([
         graded,
-        _placed(mean(cells, "corpus"), domain=MEAN, foundation=MEAN),
-        _placed(pooled, corpus=ALL, domain=ALL),
-        _placed(mean(pooled.filter(pl.col("foundation") != ALL)), corpus=ALL, domain=ALL, foundation=MEAN),
-        _placed(mean(cells.filter(rates)), corpus=ALL, domain=MEAN, foundation=MEAN),
+        placed(mean(cells, "corpus"), domain=MEAN, foundation=MEAN),
+        placed(pooled, corpus=ALL, domain=ALL),
+        placed(mean(pooled.filter(pl.col("foundation") != ALL)), corpus=ALL, domain=ALL, foundation=MEAN),
+        placed(mean(cells.filter(rates)), corpus=ALL, domain=MEAN, foundation=MEAN),
     ])  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def _counted(rules: pl.DataFrame) -> pl.DataFrame:
                       float(((pairs["value"] - pairs["value_right"]).abs() < EQUAL).sum())],
             "n": [means.height, pairs.height],
         })  # fmt: skip
-        frames.append(_placed(counts, corpus=str(corpus), domain=ALL, reference="consensus"))
+        frames.append(placed(counts, corpus=str(corpus), domain=ALL, reference="consensus"))
     return pl.concat(frames)
 
 
@@ -150,9 +150,9 @@ def _corpus_figures(name: str, run: Run) -> pl.DataFrame:
     )  # fmt: skip
     people = pl.DataFrame({"metric": ["annotators"], "value": [float(annotations["annotator"].n_unique())]})
     return pl.concat([
-        _placed(by_domain, corpus=name, foundation=ALL),
-        _placed(flagged, corpus=name, metric="flagged", rule="any"),
-        _placed(people, corpus=name, domain=ALL, foundation=ALL),
+        placed(by_domain, corpus=name, foundation=ALL),
+        placed(flagged, corpus=name, metric="flagged", rule="any"),
+        placed(people, corpus=name, domain=ALL, foundation=ALL),
     ])  # fmt: skip
 
 
@@ -163,11 +163,11 @@ def _entropy_figures(name: str, run: Run) -> pl.DataFrame:
         ["total", "aleatoric", "epistemic"], index=["foundation", "domain", "n"], variable_name="metric"
     )
     cells = entropy.filter(pl.col("domain") != ALL).select(share=pl.col("epistemic") / pl.col("total"))["share"]
-    frames = [_placed(parts, corpus=name)]
+    frames = [placed(parts, corpus=name)]
     if len(cells):
         ends = pl.DataFrame({"domain": [MEAN, LARGEST], "foundation": [MEAN, LARGEST],
                              "value": [cells.mean(), cells.max()], "n": len(cells)})  # fmt: skip
-        frames.append(_placed(ends, corpus=name, metric="epistemic_share"))
+        frames.append(placed(ends, corpus=name, metric="epistemic_share"))
     return pl.concat(frames)
 
 
@@ -189,14 +189,8 @@ def dissent_rates(run: Run) -> pl.DataFrame:
     )  # fmt: skip
     sizes = _with_all(majority).group_by("question", "domain").agg(size=pl.len())
     rates = rates.join(sizes, on=["question", "domain"]).sort("question", "domain", "annotator")
-    return rates.select(
-        "domain",
-        pl.col("annotator").cast(pl.String),
-        "votes",
-        "dissent",
-        foundation="question",
-        share=pl.col("texts") / pl.col("size"),
-    )
+    share, annotator = pl.col("texts") / pl.col("size"), pl.col("annotator").cast(pl.String)
+    return rates.select("domain", annotator, "votes", "dissent", foundation="question", share=share)
 
 
 def _dissent_ends(name: str, rates: pl.DataFrame) -> pl.DataFrame:
@@ -208,7 +202,7 @@ def _dissent_ends(name: str, rates: pl.DataFrame) -> pl.DataFrame:
     ends = ends.unpivot(
         ["lowest_dissent", "highest_dissent"], index=["domain", "foundation", "n"], variable_name="metric"
     )
-    return _placed(ends, corpus=name, rule="majority")
+    return placed(ends, corpus=name, rule="majority")
 
 
 def uncertain_items(run: Run) -> pl.DataFrame:

@@ -91,13 +91,15 @@ def _rates_chart(rows: pl.DataFrame, title: str) -> dict[str, Any]:
         "color": {"field": "foundation", "type": "nominal", "scale": colours,
                   "legend": {"orient": "bottom", "title": None}},
     }  # fmt: skip
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": title, "data": {"values": rows.to_dicts()},
-        "facet": {"row": {"field": "metric", "sort": ["FPR", "FNR"], "title": None},
-                  "column": {"field": "rule", "sort": ["majority", "any", "two-vote"], "title": None}},
-        "spec": {"width": max(120, 42 * n_domains), "height": 120, "mark": {"type": "bar"}, "encoding": bars},
-    }  # fmt: skip
+    facet = {"row": {"field": "metric", "sort": ["FPR", "FNR"], "title": None},
+             "column": {"field": "rule", "sort": ["majority", "any", "two-vote"], "title": None}}  # fmt: skip
+    size = {"width": max(120, 42 * n_domains), "height": 120}
+    return _chart(title, rows.to_dicts(), facet, {**size, "mark": {"type": "bar"}, "encoding": bars})
+
+
+def _chart(title: str, rows: list[dict[str, Any]], facet: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    schema = "https://vega.github.io/schema/vega-lite/v5.json"
+    return {"$schema": schema, "title": title, "data": {"values": rows}, "facet": facet, "spec": spec}
 
 
 def _regimes_chart(figures: pl.DataFrame) -> dict[str, Any]:
@@ -112,16 +114,12 @@ def _regimes_chart(figures: pl.DataFrame) -> dict[str, Any]:
          "epistemic": max(cells[source, corpus, domain, foundation, "epistemic"], 1e-5)}
         for (source, corpus, domain, foundation, metric), value in cells.items() if metric == "aleatoric"
     ]  # fmt: skip
-    axis = {"type": "quantitative", "scale": {"zero": False, "type": "log"}}
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": "Three regimes: mean entropies of every domain and foundation, in nats",
-        "data": {"values": rows}, "facet": {"column": {"field": "source", "sort": ["paper", "ours"], "title": None}},
-        "spec": {"width": 380, "height": 260, "mark": {"type": "point", "filled": True, "opacity": 0.7}, "encoding": {
-            "x": {"field": "aleatoric", "title": "aleatoric", **axis},
-            "y": {"field": "epistemic", "title": "epistemic", **axis},
-            "color": {"field": "corpus", "title": None}, "shape": {"field": "corpus", "title": None}}},
-    }  # fmt: skip
+    axis, series = {"type": "quantitative", "scale": {"zero": False, "type": "log"}}, {"field": "corpus", "title": None}
+    encoding = {x: {"field": name, "title": name, **axis} for x, name in (("x", "aleatoric"), ("y", "epistemic"))}
+    spec = {"width": 380, "height": 260, "mark": {"type": "point", "filled": True, "opacity": 0.7},
+            "encoding": encoding | {"color": series, "shape": series}}  # fmt: skip
+    title = "Three regimes: mean entropies of every domain and foundation, in nats"
+    return _chart(title, rows, {"column": {"field": "source", "sort": ["paper", "ours"], "title": None}}, spec)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -278,12 +276,8 @@ def _published() -> dict[tuple[str, str, str, str], float]:
 
 def _domains(section: str) -> list[tuple[str, str]]:
     """Return corpora and domains in the order of the paper's tables."""
-    places = (
-        (figure.corpus, figure.domain)
-        for figure in read_published()
-        if figure.section == section and figure.domain != ALL
-    )
-    return list(dict.fromkeys(places))
+    figures = (figure for figure in read_published() if figure.section == section and figure.domain != ALL)
+    return list(dict.fromkeys((figure.corpus, figure.domain) for figure in figures))
 
 
 def corpora_table(values: Values) -> Table:

@@ -1,38 +1,30 @@
-"""The paper's figures, as printed there (`data/published.toml`), and ours beside them.
+"""The paper's figures, as printed there (`data/published.csv`), and ours beside them.
 
-Also defines how a figure is written. Does not depend on votes.
+One row per figure and reading of it; shares are fractions there and percentages in the paper. The tolerance says how
+far ours may be from the printed figure and still be called the same: sizes must be equal, shares of the corpora must
+round to the same digits, rates may differ by half a percentage point and entropies by a little more than their last
+digit, since the paper's search stopped after 200 steps and its draws are other draws. Also defines how a figure is
+written. Does not depend on votes.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from moral_entropy.names import ALL, MEAN
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.names import ALL
 
 LARGEST = "(largest)"
 ANY_FOUNDATION = "any foundation"
 
 CORPORA = {"mftc": "MFTC", "mfrc": "MFRC", "emfd": "eMFD"}
 """Short names of the corpora, and how the paper writes them."""
-
-SECTIONS = {
-    "corpora": "Corpora",
-    "audit": "Rules, by corpus and across corpora",
-    "domains": "Rules, by domain",
-    "entropy": "Entropy: aleatoric and epistemic, in nats",
-    "entropy shares": "Entropy: the epistemic share",
-    "soft labels": "Soft labels",
-    "annotators": "Annotators",
-}
-"""Sections of the comparison, in order, with their titles."""
 
 READINGS = {
     "any foundation": 'the question "does the text carry any foundation at all", fitted on its own',
@@ -45,8 +37,6 @@ READINGS = {
 COUNTS = {"texts", "annotations", "annotators", "domains_fpr_above_fnr", "equal_fnr_cells"}
 DIGITS = {"annotations_per_text": 2, "auc": 3, "aleatoric": 4, "epistemic": 4, "total": 4}
 
-Bound = Literal["", "at most", "at least"]
-
 PLACE = ("corpus", "domain", "foundation", "rule", "reference", "metric")
 """Columns under which a published figure and ours meet."""
 
@@ -58,7 +48,7 @@ class Published:
     Parameters
     ----------
     section
-        One of `SECTIONS`.
+        Where in the paper: corpora, audit, domains, entropy, entropy shares, soft labels or annotators.
     corpus, domain, foundation
         What it is about; "(all)" pools, "(mean)" averages, "(largest)" is the largest.
     rule, reference
@@ -70,7 +60,7 @@ class Published:
     tolerance
         Largest difference at which ours still counts as the same.
     bound
-        Whether `value` is only a bound.
+        "at most" or "at least" where `value` is only a bound.
     reading
         One of `READINGS`, where the paper leaves it open.
     note
@@ -87,7 +77,7 @@ class Published:
     foundation: str = ALL
     rule: str = ""
     reference: str = ""
-    bound: Bound = ""
+    bound: str = ""
     reading: str = ""
     note: str = ""
 
@@ -150,71 +140,15 @@ def read_published() -> tuple[Published, ...]:
     >>> sum(figure.section == "entropy" for figure in read_published())
     150
     """
-    source = files("moral_entropy.corpora") / "data" / "published.toml"
-    tables: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
-    figures = [*_corpora(tables), *_text(tables), *_entropy(tables), *_soft_labels(tables)]
-    figures.sort(key=lambda figure: list(SECTIONS).index(figure.section))
-    return tuple(replace(figure, printed=figure.printed or spell(figure.metric, figure.value)) for figure in figures)
+    source = files("moral_entropy.corpora") / "data" / "published.csv"
+    rows: list[dict[str, Any]] = list(csv.DictReader(source.read_text(encoding="utf-8").splitlines()))
+    numbers = ("value", "tolerance")
+    return tuple(Published(**row | {name: float(row[name]) for name in numbers}) for row in rows)
 
 
 def foundations() -> tuple[str, ...]:
     """Return the five foundations, in the order of the paper's tables."""
     return tuple(dict.fromkeys(figure.foundation for figure in read_published() if figure.metric == "aleatoric"))
-
-
-def _corpora(tables: Mapping[str, Any]) -> Iterator[Published]:
-    allowed = tables["tolerance"]
-    for corpus, domains in tables["corpora"].items():
-        for domain, row in domains.items():
-            yield from _by_foundation(tables, "corpora", corpus, domain, "flagged", row["flagged"], rule="any")
-            for metric in ("annotations_per_text", "texts"):
-                yield Published("corpora", corpus, metric, row[metric], allowed[metric], domain=domain)
-    for corpus, texts in tables["totals"].items():
-        yield Published("corpora", corpus, "texts", texts, allowed["texts"])
-
-
-def _entropy(tables: Mapping[str, Any]) -> Iterator[Published]:
-    for corpus, domains in tables["entropy"].items():
-        for domain, row in domains.items():
-            for metric in ("aleatoric", "epistemic"):
-                yield from _by_foundation(tables, "entropy", corpus, domain, metric, row[metric])
-
-
-def _soft_labels(tables: Mapping[str, Any]) -> Iterator[Published]:
-    for corpus, row in tables["soft_labels"].items():
-        yield from _by_foundation(tables, "soft labels", corpus, ALL, "auc", row["auc"])
-
-
-def _by_foundation(
-    tables: Mapping[str, Any],
-    section: str,
-    corpus: str,
-    domain: str,
-    metric: str,
-    values: Sequence[float],
-    rule: str = "",
-) -> Iterator[Published]:
-    allowed = tables["tolerance"][metric]
-    for foundation, value in zip(tables["foundations"], values, strict=True):
-        yield Published(section, corpus, metric, value, allowed, domain=domain, foundation=foundation, rule=rule)
-
-
-def _text(tables: Mapping[str, Any]) -> Iterator[Published]:
-    for table in tables["text"]:
-        facts = {"tolerance": tables["tolerance"]["rate"], **table}
-        readings = facts.pop("readings", [])
-        bounds: dict[str, Bound] = {"at_most": "at most", "at_least": "at least"}
-        for flag, bound in bounds.items():
-            if facts.pop(flag, False):
-                facts |= {"bound": bound, "tolerance": 0.0}
-        figure = Published(**facts)
-        yield from (_read_as(figure, reading) for reading in readings) if readings else [figure]
-
-
-def _read_as(figure: Published, reading: str) -> Published:
-    foundation = {"any foundation": ANY_FOUNDATION, "pooled": ALL}.get(reading, MEAN)
-    domain = MEAN if reading == "cells" else figure.domain
-    return replace(figure, reading=reading, foundation=foundation, domain=domain)
 
 
 def compare_figures(
@@ -242,14 +176,11 @@ def compare_figures(
 
     Examples
     --------
-    >>> import polars as pl
     >>> figure = Published("audit", "mftc", "fpr", 0.2, 0.005, rule="any", reference="consensus")
     >>> ours = pl.DataFrame([dict(zip(PLACE, figure.place), value=0.25, low=None, high=None)])
     >>> compare_figures((figure,), ours, ("mftc",))["distance"].round(3)[0]
     0.05
     """
-    import polars as pl
-
     by_place = {tuple(row[name] for name in PLACE): row for row in ours.iter_rows(named=True)}
     rows = []
     for figure in published:

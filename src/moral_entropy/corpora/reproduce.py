@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from moral_entropy.corpora.figures import (
     any_foundation,
     dissent_rates,
     our_figures,
+    placed,
     uncertain_items,
 )
 from moral_entropy.corpora.page import page_of, write_charts
@@ -34,11 +36,11 @@ from moral_entropy.names import ALL, MEAN
 from moral_entropy.option_fields import as_plain
 from moral_entropy.options import AuditOptions, Inputs, ReproduceOptions, TrainOptions
 from moral_entropy.pipeline import audit
-from moral_entropy.progress import Progress, Stopwatch, silent
+from moral_entropy.progress import Progress, Stopwatch, ignore, silent
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.runs.folder import write_manifest, writing
 from moral_entropy.runs.make import count_votes, reading_facts
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.run import Run, findings_frame
 from moral_entropy.train import run as training
 from moral_entropy.train import targets
 from moral_entropy.train.classifier import train_classifier
@@ -174,19 +176,15 @@ def _audit_any(name: str, votes: Votes, options: ReproduceOptions) -> dict[str, 
 
 def _findings(name: str, run: Run, options: ReproduceOptions, progress: Progress) -> pl.DataFrame:
     """Sample the posterior and search again from random starts, where there are few annotators."""
-    rows = []
-    consensus = run.consensus
+    consensus, findings = run.consensus, []
     for check, (max_annotators, settings) in CHECKS.items():
         # A few draws are nothing to compare samples with.
         if consensus is not None and len(consensus.votes.annotators) <= max_annotators and options.draws >= FEW_DRAWS:
             progress(f"{CORPORA[name]}: {check}", 0.0)
             with without_warnings():
-                findings = run_check(consensus, check, required=False, seed=options.seed, **settings)
-            rows += [(name, check, finding.question, finding.metric, finding.value, finding.text)
-                     for finding in findings]  # fmt: skip
-    columns = {"corpus": pl.String, "check": pl.String, "foundation": pl.String, "metric": pl.String,
-               "value": pl.Float64, "text": pl.String}  # fmt: skip
-    return pl.DataFrame(rows, schema=columns, orient="row")
+                findings += run_check(consensus, check, required=False, seed=options.seed, **settings)
+    frame = findings_frame(findings).with_columns(corpus=pl.lit(name), foundation="question")
+    return frame.select("corpus", "check", "foundation", "metric", "value", "text")
 
 
 def _train(runs: Mapping[str, Run], options: ReproduceOptions, progress: Progress) -> tuple[pl.DataFrame, str]:
@@ -197,21 +195,15 @@ def _train(runs: Mapping[str, Run], options: ReproduceOptions, progress: Progres
     run, settings = runs[name], TrainOptions(model=options.classifier, compare=True, seed=options.seed)
     kinds = [*training.COMPARED, *(["gold"] if targets.has_labels(run, "gold") else [])]
 
-    def advance(share: float) -> None:
-        progress(f"{CORPORA[name]}: train", share)
-
+    advance = partial(progress, f"{CORPORA[name]}: train")
     try:
         train, test = targets.split_targets(targets.read_targets(run, kinds), TESTED, seed=options.seed)
         targets.check_classes(train, "soft")
-        first = train_classifier(train, "soft", settings, advance=ignore_stage)
+        first = train_classifier(train, "soft", settings, advance=ignore)
         scores = training.compare_targets(train, test, settings, first, advance=advance)
     except (MissingExtraError, TrainError) as error:
         return pl.DataFrame(), f"No classifier was trained: {error}"
     return scores.with_columns(corpus=pl.lit(name)), ""
-
-
-def ignore_stage(_share: float) -> None:
-    """Show nothing."""
 
 
 def _soft_figures(scores: pl.DataFrame) -> pl.DataFrame:
@@ -221,15 +213,12 @@ def _soft_figures(scores: pl.DataFrame) -> pl.DataFrame:
     reference = "gold" if "gold" in scores["reference"] else "majority"
     auc = scores.filter(pl.col("question") != MEAN, metric="auc", target="soft", reference="majority")
     gain = scores.filter(question=MEAN, metric="accuracy", target="majority", reference=reference)
-    rows = [(row["question"], "auc", row["value"], row["low"], row["high"], row["n"])
-            for row in auc.iter_rows(named=True)]  # fmt: skip
-    rows += [(ALL, "accuracy_gain", row["difference"], row["difference_low"], row["difference_high"], row["n"])
-             for row in gain.iter_rows(named=True)]  # fmt: skip
-    frame = pl.DataFrame(rows, schema=["foundation", "metric", "value", "low", "high", "n"], orient="row")
-    blank = pl.lit("")
-    place = {"corpus": scores["corpus"][0], "domain": ALL}
-    frame = frame.with_columns(rule=blank, reference=blank, **{key: pl.lit(value) for key, value in place.items()})
-    return frame.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    ends = {"value": "difference", "low": "difference_low", "high": "difference_high"}
+    rows = [
+        auc.select("value", "low", "high", "n", foundation="question", metric=pl.lit("auc")),
+        gain.select("n", foundation=pl.lit(ALL), metric=pl.lit("accuracy_gain"), **ends),
+    ]
+    return placed(pl.concat(rows, how="diagonal"), corpus=scores["corpus"][0], domain=ALL)
 
 
 def _tables(runs: Mapping[str, Run]) -> Tables:

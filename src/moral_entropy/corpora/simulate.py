@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.files import whole_file
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes, ballot_from_codes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 BLOCK_ITEMS = 65_536
 """Items drawn with one seed. Another number here is another data set for every seed."""
 
 ROW_GROUP = 1_000_000
+COLUMNS = pl.Schema({"item": pl.Int64(), "annotator": pl.Int32(), "label": pl.Int8(), "gold": pl.Int8()})
 MAX_LABELS = np.iinfo(np.int8).max
 
 FEW_VOTES = 32
@@ -55,8 +55,7 @@ class SimulatedVotes:
     confusion_akv: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class _Parameters:
+class _Parameters(NamedTuple):
     # Everything that decides the votes, so that memory and file draw the same ones.
     n_items: int
     n_annotators: int
@@ -112,22 +111,13 @@ def simulate_votes(
     >>> simulated.votes.n_votes, simulated.confusion_akv.shape
     (300, (5, 2, 2))
     """
-    import polars as pl
-
     parameters = _make_parameters(
         n_items, n_annotators, votes_per_item, n_labels, seed, prevalence_k, confusion_akv, accuracy
     )
-    blocks = zip(*(_draw_block(parameters, block) for block in range(parameters.n_blocks)), strict=True)
-    item_v, annotator_v, label_v, truth_i, _ = map(np.concatenate, blocks)
+    item_v, annotator_v, label_v, truth_i, _ = _draw_blocks(parameters, range(parameters.n_blocks))
     voter_a, annotator_v = np.unique(annotator_v, return_inverse=True)
-    ballot = ballot_from_codes(
-        "label",
-        tuple(str(label) for label in range(n_labels)),
-        item_v=item_v,
-        annotator_v=annotator_v,
-        label_v=label_v,
-        gold_i=truth_i,
-    )
+    labels = tuple(str(label) for label in range(n_labels))
+    ballot = ballot_from_codes("label", labels, item_v=item_v, annotator_v=annotator_v, label_v=label_v, gold_i=truth_i)
     votes = Votes(
         items=pl.Series("item", np.arange(n_items, dtype=np.int64)),
         annotators=pl.Series("annotator", voter_a.astype(np.int64)),
@@ -178,46 +168,25 @@ def write_simulated(
     """
     from polars.io.plugins import register_io_source
 
-    from moral_entropy.files import whole_file
-
     if chunk_items < 1:
         msg = f"chunk_items is {chunk_items}. Hold at least one item at a time."
         raise UsageError(msg)
     parameters = _make_parameters(n_items, n_annotators, votes_per_item, n_labels, seed)
-    n_votes = 0
+    n_votes, at_once = 0, max(1, chunk_items // BLOCK_ITEMS)
 
     def frames(*_asked: object) -> Iterator[pl.DataFrame]:
         nonlocal n_votes
-        for frame in _frames(parameters, chunk_items, advance):
-            n_votes += frame.height
-            yield frame
+        for first in range(0, parameters.n_blocks, at_once):
+            last = min(first + at_once, parameters.n_blocks)
+            item_v, annotator_v, label_v, truth_i, votes_i = _draw_blocks(parameters, range(first, last))
+            n_votes += len(item_v)
+            gold_v = np.repeat(truth_i, votes_i)
+            yield pl.DataFrame(dict(zip(COLUMNS, (item_v, annotator_v, label_v, gold_v), strict=True)), schema=COLUMNS)
+            advance(last / parameters.n_blocks)
 
     with whole_file(path) as partial:
-        frame = register_io_source(frames, schema=_schema(), is_pure=True)
-        frame.sink_parquet(partial, row_group_size=ROW_GROUP)
+        register_io_source(frames, schema=COLUMNS, is_pure=True).sink_parquet(partial, row_group_size=ROW_GROUP)
     return n_votes
-
-
-def _frames(parameters: _Parameters, chunk_items: int, advance: Advance) -> Iterator[pl.DataFrame]:
-    blocks_at_once = max(1, chunk_items // BLOCK_ITEMS)
-    for first in range(0, parameters.n_blocks, blocks_at_once):
-        last = min(first + blocks_at_once, parameters.n_blocks)
-        yield _frame([_draw_block(parameters, block) for block in range(first, last)])
-        advance(last / parameters.n_blocks)
-
-
-def _frame(blocks: list[_Block]) -> pl.DataFrame:
-    import polars as pl
-
-    item_v, annotator_v, label_v, truth_i, votes_i = map(np.concatenate, zip(*blocks, strict=True))
-    columns = {"item": item_v, "annotator": annotator_v, "label": label_v, "gold": np.repeat(truth_i, votes_i)}
-    return pl.DataFrame(columns, schema=_schema())
-
-
-def _schema() -> pl.Schema:
-    import polars as pl
-
-    return pl.Schema({"item": pl.Int64(), "annotator": pl.Int32(), "label": pl.Int8(), "gold": pl.Int8()})
 
 
 def _make_parameters(
@@ -235,14 +204,8 @@ def _make_parameters(
     rng = np.random.default_rng([seed, 0])
     random_k = rng.dirichlet(np.full(n_labels, 10.0))
     random_akv = _draw_confusion(rng, n_annotators, n_labels, accuracy)
-    return _Parameters(
-        n_items,
-        n_annotators,
-        votes_per_item,
-        seed,
-        prevalence_k=_checked("prevalence_k", prevalence_k, random_k),
-        confusion_akv=_checked("confusion_akv", confusion_akv, random_akv),
-    )
+    chances = _checked("prevalence_k", prevalence_k, random_k), _checked("confusion_akv", confusion_akv, random_akv)
+    return _Parameters(n_items, n_annotators, votes_per_item, seed, *chances)
 
 
 def _check_sizes(n_items: int, n_annotators: int, votes_per_item: float, n_labels: int, seed: int) -> None:
@@ -296,6 +259,10 @@ def _checked(name: str, choice: ArrayLike | None, default: Floats) -> Floats:
         )
         raise VotesError(msg)
     return values
+
+
+def _draw_blocks(parameters: _Parameters, blocks: range) -> tuple[NDArray[Any], ...]:
+    return tuple(map(np.concatenate, zip(*(_draw_block(parameters, block) for block in blocks), strict=True)))
 
 
 def _draw_block(parameters: _Parameters, block: int) -> _Block:

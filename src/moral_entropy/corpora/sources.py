@@ -8,15 +8,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from moral_entropy.corpora.published import CORPORA, foundations
 from moral_entropy.errors import VotesError
 from moral_entropy.options import Inputs
 from moral_entropy.votes.table import Votes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 THEME_COLUMNS = ("themes", "theme", "v2themes", "gdelt_themes", "codes", "code")
 BETWEEN_CODES = re.compile(r"[;,|\s]+")
@@ -99,8 +97,6 @@ def read_themes(path: str | Path) -> pl.DataFrame:
     >>> read_themes(path).rows()
     [('7', 'Physical Violence'), ('8', 'Untagged')]
     """
-    import polars as pl
-
     from moral_entropy.votes.formats.moral_corpora import read_columns
     from moral_entropy.votes.source import open_source
     from moral_entropy.votes.table import ReadingLog

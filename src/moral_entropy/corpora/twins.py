@@ -14,16 +14,14 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError
 from moral_entropy.votes.table import Floats, Ints
-
-if TYPE_CHECKING:
-    import polars as pl
 
 LEAST_YOUDEN = 0.1
 """How much better than chance every annotator is at least."""
@@ -147,8 +145,6 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     >>> frame["item"].n_unique(), frame["annotator"].n_unique(), frame.height
     (180, 6, 2695)
     """
-    import polars as pl
-
     facts = scaled_facts(name, seed, scale)
     foundations, domains, frames, first = facts["foundations"], facts["domains"], [], 1
     for d, domain in enumerate(domains):
@@ -157,21 +153,16 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
         item_r = np.repeat(np.arange(domain["items"]), domain_votes.votes_i * len(foundations))
         items = pl.Series([f"{facts['name']}-{number:05d}" for number in range(first, first + domain["items"])])
         annotators = pl.Series([f"A{number:0{facts['width']}d}" for number in range(facts["annotators"])])
-        frames.append(
-            pl.DataFrame(
-                {
-                    "item": items.gather(item_r),
-                    "annotator": annotators.gather(np.repeat(domain_votes.annotator_v, len(foundations))),
-                    "question": pl.Series(foundations * len(domain_votes.annotator_v), dtype=pl.String),
-                    "label": domain_votes.label_vf.ravel(),
-                    "domain": pl.repeat(domain["name"], len(item_r), eager=True),
-                    "text": pl.Series(texts).gather(item_r),
-                    "gold": np.repeat(
-                        (domain_votes.place_if > 0.5).astype(np.int8), domain_votes.votes_i, axis=0
-                    ).ravel(),
-                }
-            )
-        )
+        columns = {
+            "item": items.gather(item_r),
+            "annotator": annotators.gather(np.repeat(domain_votes.annotator_v, len(foundations))),
+            "question": pl.Series(foundations * len(domain_votes.annotator_v), dtype=pl.String),
+            "label": domain_votes.label_vf.ravel(),
+            "domain": pl.repeat(domain["name"], len(item_r), eager=True),
+            "text": pl.Series(texts).gather(item_r),
+            "gold": np.repeat((domain_votes.place_if > 0.5).astype(np.int8), domain_votes.votes_i, axis=0).ravel(),
+        }
+        frames.append(pl.DataFrame(columns))
         first += domain["items"]
     return pl.concat(frames)
 
