@@ -45,7 +45,6 @@ CODES: dict[str, tuple[str, str]] = {
     "votes.rows_left_out": ("ME019", "Rows were left out"),
     "identifiability": ("ME020", "Can the votes tell?"),
     "identifiability.below_chance": ("ME021", "Annotators worse than guessing"),
-    "identifiability.youden": ("ME022", "An annotator close to guessing"),
     "identifiability.unsupported_labels": ("ME023", "Labels that most votes are against"),
     "identifiability.groups": ("ME024", "Votes fall into separate groups"),
     "identifiability.vanishing_label": ("ME025", "A label with votes that hardly an item gets"),

@@ -1,32 +1,20 @@
-"""Do the probabilities agree with gold labels? The published p, and two simpler answers, scored against gold.
+"""Do the probabilities agree with gold labels? The log loss of the published p beside that of vote shares.
 
-Items whose gold was evidence in the fit are left out.
+Items whose gold was evidence in the fit are left out. The audit of rules has the other scores.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import polars as pl
 
-from moral_entropy.checks.scores import (
-    accuracy,
-    brier,
-    calibration_error,
-    log_loss,
-    log_losses,
-    mean_interval,
-    smoothed_share,
-)
-from moral_entropy.findings import Finding, level_of
+from moral_entropy.checks.scores import log_losses, mean_interval, smoothed_share
+from moral_entropy.findings import Finding, Level, level_of
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import finding_of
 from moral_entropy.names import ALL
 from moral_entropy.rules.advice import wrong_rows
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import UNKNOWN, Ints
 
 FEWEST = 5
 """Items with gold below which nothing is scored."""
@@ -37,11 +25,9 @@ POORLY_CALIBRATED, BADLY_CALIBRATED = 0.1, 0.2
 BEHIND = 0.02
 """Share of gold labels that the consensus may miss beyond what the plain vote misses."""
 
-SCORES = {"accuracy": accuracy, "log_loss": log_loss, "brier": brier, "ece": calibration_error}
-
 
 def check_gold(consensus: Consensus) -> list[Finding]:
-    """Score the published p of every fit against gold, beside plurality and vote share; nothing without gold.
+    """Score the published p of every fit against gold, beside the vote share; nothing without gold.
 
     Examples
     --------
@@ -50,11 +36,28 @@ def check_gold(consensus: Consensus) -> list[Finding]:
     >>> check_gold(fit(votes, draws=0))[-1].level
     'good'
     """
-    findings: list[Finding] = []
+    findings = []
     for fit in consensus.fits:
         item_i = items_with_gold(fit)
-        if len(item_i) >= FEWEST:
-            findings += _scored(fit, item_i)
+        if len(item_i) < FEWEST:
+            continue
+        gold_i, counts_ik = fit.ballot.gold_i[item_i], fit.ballot.counts_ik[item_i]
+        # A label that rounding made impossible is not called so.
+        own_i, share_i = (
+            log_losses(fit.p_ik[item_i].clip(min=1e-16), gold_i),
+            log_losses(smoothed_share(counts_ik), gold_i),
+        )
+        mean, low, high = mean_interval(share_i - own_i, np.arange(len(own_i)))
+        level: Level = "doubt" if high < 0.0 else "good" if low > 0.0 else "info"
+        findings.append(finding_of(
+            fit, "gold", "gain_over_vote_share", mean, low=low, high=high, n=len(own_i), level=level,
+            text=(
+                f"against gold the published p loses {own_i.mean():.2f} nats per item, the smoothed vote share "
+                f"{share_i.mean():.2f}."
+            ),
+            meaning="Where it loses more, the consensus is surer than it is right.",
+            remedy="Do not read p as a frequency: rank by it, or publish vote shares instead.",
+        ))  # fmt: skip
     return findings
 
 
@@ -62,39 +65,6 @@ def items_with_gold(fit: QuestionFit) -> Ints:
     """Return the items whose gold the fit has not seen, by position in its ballot."""
     unseen_i = fit.patterns.clamp_r[fit.patterns.row_i] == UNKNOWN
     return np.flatnonzero(unseen_i & (fit.ballot.gold_i != UNKNOWN))
-
-
-def _scored(fit: QuestionFit, item_i: Ints) -> list[Finding]:
-    gold_i, weight_i, counts_ik = fit.ballot.gold_i[item_i], fit.ballot.count_i[item_i], fit.ballot.counts_ik[item_i]
-    top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
-    answers: dict[str, Floats] = {
-        "plurality": top_ik / top_ik.sum(axis=1, keepdims=True),
-        "vote share": smoothed_share(counts_ik),
-        # One that rounding made impossible is not called so.
-        "consensus": fit.p_ik[item_i].clip(min=1e-16),
-    }
-    n = round(float(weight_i.sum()))
-    findings = [
-        finding_of(fit, "gold", figure, score(p_ik, gold_i, weight_i), subject=name, n=n)
-        for name, p_ik in answers.items()
-        for figure, score in SCORES.items()
-    ]
-    own_i, share_i = (log_losses(answers[name], gold_i) for name in ("consensus", "vote share"))
-    mean, low, high = mean_interval(share_i - own_i, np.arange(len(own_i)))
-    words: dict[str, Any] = {
-        "level": "good" if low > 0.0 else "info",
-        "text": (
-            f"against gold the published p loses {own_i.mean():.2f} nats per item, the smoothed vote share "
-            f"{share_i.mean():.2f}."
-        ),
-    }
-    if high < 0.0:
-        words |= {
-            "level": "doubt",
-            "meaning": "The consensus is surer than it is right.",
-            "remedy": "Do not read p as a frequency: rank by it, or publish vote shares instead.",
-        }
-    return [*findings, finding_of(fit, "gold", "gain_over_vote_share", mean, low=low, high=high, n=len(own_i), **words)]
 
 
 def gold_findings(audit: pl.DataFrame) -> list[Finding]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from moral_entropy.checks.dependence import check_dependence
 from moral_entropy.checks.gold import check_gold
@@ -22,8 +21,7 @@ from moral_entropy.progress import Advance, ignore
 NOT_EXAMINED = "The consensus was not examined. Run: moral-entropy validate"
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One check of a consensus.
 
     Parameters
@@ -32,42 +30,27 @@ class Check:
         Takes a `Consensus`, `seed` and keywords of its own, returns findings.
     title
         The question it answers.
-    meaning
-        Why one should ask, in a sentence.
     cheap
         Whether every audit runs it.
     """
 
     run: Callable[..., list[Finding]]
     title: str
-    meaning: str
     cheap: bool = False
 
 
-# fmt: off
 CHECKS = {
-    "fit": Check(check_fit, "Did the fit succeed?",
-         "A search that stopped too soon, or a second answer that fits as well, makes every figure uncertain.", True),
-    "votes": Check(check_votes, "Are there enough votes?",
-         "Where votes are few, the default assumption decides.", True),
-    "identifiability": Check(check_identifiability, "Can the votes tell?",
-         "Where votes cannot tell, the default assumption decides, and p may be sure of it nonetheless.", True),
-    "laplace": Check(check_laplace, "Are the intervals right?",
-         "Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.", True),
-    "gold": Check(check_gold, "Do the probabilities agree with gold labels?",
-         "Of the items with p near 0.7, seven in ten should be positive in gold."),
-    "heldout": Check(check_heldout, "Does the consensus predict votes?",
-         "Votes left out and predicted: the only test of p that needs no gold."),
-    "dependence": Check(check_dependence, "Do annotators vote independently?",
-         "The model takes votes to be independent given the label; where they are not, p is too sure."),
-    "ensemble": Check(check_ensemble, "Do other starts agree?",
-         "A search that begins elsewhere should lead to the same answer."),
-    "priors": Check(check_priors, "Do other assumptions say the same?",
-         "Another prior that looks as reasonable should not change the answer."),
-    "nuts": Check(check_nuts, "Does sampling give the same intervals?",
-         "Samples of the posterior itself, against which the Gaussian is held."),
+    "fit": Check(check_fit, "Did the fit succeed?", cheap=True),
+    "votes": Check(check_votes, "Are there enough votes?", cheap=True),
+    "identifiability": Check(check_identifiability, "Can the votes tell?", cheap=True),
+    "laplace": Check(check_laplace, "Are the intervals right?", cheap=True),
+    "gold": Check(check_gold, "Do the probabilities agree with gold labels?"),
+    "heldout": Check(check_heldout, "Does the consensus predict votes?"),
+    "dependence": Check(check_dependence, "Do annotators vote independently?"),
+    "ensemble": Check(check_ensemble, "Do other starts agree?"),
+    "priors": Check(check_priors, "Do other assumptions say the same?"),
+    "nuts": Check(check_nuts, "Does sampling give the same intervals?"),
 }
-# fmt: on
 """All checks by name, in the order in which they are made and shown."""
 
 CHEAP = tuple(name for name, check in CHECKS.items() if check.cheap)
@@ -111,9 +94,8 @@ def run_check(
     """
     run = CHECKS[name].run
     takes = inspect.signature(run).parameters
-    options = {
-        key: value for key, value in {**options, "advance": advance}.items() if key in takes and value is not None
-    }
+    options = {key: value for key, value in (options | {"advance": advance}).items() if key in takes}
+    options = {key: value for key, value in options.items() if value is not None}
     try:
         return run(consensus, **options)
     except MissingExtraError as error:

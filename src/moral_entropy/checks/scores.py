@@ -1,4 +1,4 @@
-"""How good are probabilities? Accuracy, log loss, Brier score, calibration error and AUC against what was right.
+"""How good are probabilities? Log loss, calibration error and AUC against what was right.
 
 Plain functions of probabilities `p_ik` and right labels `label_i`; items may count several times (`weight_i`).
 """
@@ -20,34 +20,10 @@ REACH = 1.959963984540054
 """Standard errors on either side of a 95% interval."""
 
 
-def accuracy(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
-    """Return the share of items whose likeliest label is right; a tie counts in part."""
-    top_ik = p_ik >= p_ik.max(axis=1, keepdims=True) - TIE
-    return float(np.average(_of_right(top_ik / top_ik.sum(axis=1, keepdims=True), label_i), weights=weight_i))
-
-
 def log_losses(p_ik: Floats, label_i: Ints) -> Floats:
     """Return minus the log probability of each right label, in nats; infinite where it was called impossible."""
     with np.errstate(divide="ignore"):
-        return np.asarray(-np.log(_of_right(p_ik, label_i)))
-
-
-def log_loss(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
-    """Return the mean of `log_losses`.
-
-    Examples
-    --------
-    >>> p_ik, label_i = np.array([[0.8, 0.2], [0.4, 0.6]]), np.array([0, 0])
-    >>> [round(score(p_ik, label_i), 2) for score in (accuracy, log_loss, brier, calibration_error)]
-    [0.5, 0.57, 0.2, 0.4]
-    """
-    return float(np.average(log_losses(p_ik, label_i), weights=weight_i))
-
-
-def brier(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
-    """Return the mean squared distance from the right label, halved: of two labels, that of one's probability."""
-    truth_ik = np.eye(p_ik.shape[1])[label_i]
-    return float(np.average(0.5 * ((p_ik - truth_ik) ** 2).sum(axis=1), weights=weight_i))
+        return np.asarray(-np.log(p_ik[np.arange(len(p_ik)), label_i]))
 
 
 def calibration_error(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
@@ -95,10 +71,6 @@ def mean_interval(value_v: Floats, group_v: Ints) -> tuple[float, float, float]:
     _, number_v = np.unique(group_v, return_inverse=True)
     reach = REACH * float(np.sqrt((np.bincount(number_v, weights=value_v - mean) ** 2).sum())) / len(value_v)
     return mean, mean - reach, mean + reach
-
-
-def _of_right(value_ik: Floats, label_i: Ints) -> Floats:
-    return np.asarray(np.take_along_axis(value_ik, np.asarray(label_i, dtype=np.int64)[:, None], axis=1)[:, 0])
 
 
 def smoothed_share(counts_ik: Ints) -> Floats:

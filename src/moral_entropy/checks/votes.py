@@ -14,10 +14,9 @@ from scipy.sparse.csgraph import connected_components
 
 from moral_entropy.checks.dependence import check_alike
 from moral_entropy.findings import Finding, level_of, listed, many
-from moral_entropy.model.consensus import SURE, Consensus, QuestionFit, below_chance, surely_below_chance, youden
+from moral_entropy.model.consensus import SURE, Consensus, QuestionFit, below_chance, surely_below_chance
 from moral_entropy.model.findings import annotator_name, finding_of
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.rules.intervals import central_interval
 from moral_entropy.votes.table import Floats, Ints, Votes
 
 MANY_VOTES = 0.1
@@ -40,9 +39,6 @@ VOTED, ALMOST_NONE = 0.05, 0.005
 
 FEW_ITEMS, MANY_ITEMS = 30, 300
 """Items of a label below which little is learnt about it, and items in all from which that is worth a word."""
-
-NAMED = 20
-"""Annotators with a finding of their own at most, those surest of them."""
 
 VOTES_AT_ONCE = 4_000_000
 
@@ -195,21 +191,20 @@ def check_identifiability(consensus: Consensus) -> list[Finding]:
     findings: list[Finding] = []
     for fit in consensus.fits:
         if fit.patterns.weight_r.any():
-            findings += [*_below_chance(consensus, fit), _unsupported(consensus, fit), _groups(consensus, fit)]
+            findings += [_below_chance(consensus, fit), _unsupported(consensus, fit), _groups(consensus, fit)]
             findings += [*_labels_lost(fit)]
     return findings
 
 
-def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+def _below_chance(consensus: Consensus, fit: QuestionFit) -> Finding:
     below_a, votes_a = below_chance(fit), fit.ballot.votes_a
     sure_a = np.flatnonzero(surely_below_chance(below_a, votes_a))
     sure_a = sure_a[np.lexsort((sure_a, -votes_a[sure_a], -below_a[sure_a]))]
     names = [annotator_name(consensus, fit, a) for a in sure_a.tolist()]
     n_annotators, share = fit.ballot.n_annotators, float(votes_a[sure_a].sum() / max(votes_a.sum(), 1))
     if not names:
-        yield finding_of(fit, "identifiability", "below_chance", 0, n=n_annotators)
-        return
-    yield finding_of(
+        return finding_of(fit, "identifiability", "below_chance", 0, n=n_annotators)
+    return finding_of(
         fit, "identifiability", "below_chance", len(names), subject=listed(names), n=n_annotators,
         level=level_of(True, bad=share > MANY_VOTES),
         text=(
@@ -222,15 +217,6 @@ def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         ),
         remedy="Read some of their votes; correct a reversed scale in the data, or leave them out and audit again.",
     )  # fmt: skip
-    for a, name in zip(sure_a[: NAMED if fit.n_draws else 0].tolist(), names, strict=False):
-        youden_s = youden(fit.confusion_sakv[:, a])
-        low, high = (float(bound[0]) for bound in central_interval(youden_s[None], consensus.interval))
-        text = (
-            f"annotator {name} has a Youden index of {youden_s.mean():z.2f} ({low:z.2f} to {high:z.2f}) on "
-            f"{votes_a[a]:,} votes: below 0 with a probability of {below_a[a]:.3f}."
-        )
-        value, n = float(youden_s.mean()), int(votes_a[a])
-        yield finding_of(fit, "identifiability", "youden", value, subject=name, low=low, high=high, n=n, text=text)
 
 
 def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
