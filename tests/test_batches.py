@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import binomtest
 
 import moral_entropy as me
-from moral_entropy.batches import batch_figures, compare_batches, domain_figures, flips, limits_against, share_items
+from moral_entropy.batches import batch_figures, compare_batches, flips, limits_against, share_items
+from moral_entropy.verdict.figures import run_figures
 
 
 def frame_of(simulated, first=0):
@@ -113,7 +114,7 @@ def test_uncertain_and_alpha_by_domain():
         draws=0,
         report=False,
     )
-    figures = domain_figures(run)
+    figures = run_figures(run)
     for domain in "xy":
         p_i = run.items.filter(domain=domain)["p"].to_numpy()
         expected = np.mean(np.maximum(p_i, 1 - p_i) < 0.75)

@@ -18,7 +18,6 @@ from scipy.special import ndtr, ndtri
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.findings import listed
-from moral_entropy.model.entropy import is_uncertain
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run, as_run
@@ -208,21 +207,3 @@ def limits_against(run: Run, before: Run) -> tuple[list[str], list[str]]:
         msg = f"{run.where} and {before.where} share no question, so there is nothing to check."
         raise RunFolderError(msg)
     return maxima, minima
-
-
-def domain_figures(run: Run) -> dict[str, dict[str, Any]]:
-    """Return uncertain and alpha by domain and question: `BLM:toxic/uncertain`, `BLM:uncertain` of all questions."""
-    two = [question.name for question in run.questions if question.positive is not None]
-    top = pl.when(pl.col("question").is_in(two)).then(pl.max_horizontal("p", 1.0 - pl.col("p"))).otherwise("p")
-    items = run.scan("items").drop_nulls("domain").with_columns(top=top).collect()
-    figures: dict[str, dict[str, Any]] = {}
-    for keys in (["domain", "question"], ["domain"]):
-        for names, rows in items.group_by(keys, maintain_order=True):
-            share = float(np.average(is_uncertain(rows["top"].to_numpy()), weights=rows["count"].to_numpy()))
-            name = f"{names[0]}:{names[1]}/uncertain" if len(names) > 1 else f"{names[0]}:uncertain"
-            figures[name] = {"value": share, "low": None, "high": None, "n": round(rows["count"].sum())}
-    alphas = run.table("agreement").filter(pl.col("domain") != ALL, statistic="krippendorff_alpha")
-    for row in alphas.iter_rows(named=True):
-        bounds = {name: row[name] for name in ("value", "low", "high")}
-        figures[f"{row['domain']}:{row['question']}/alpha"] = bounds | {"n": row["n"] or 0}
-    return figures

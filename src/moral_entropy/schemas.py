@@ -52,7 +52,7 @@ COLUMNS = {
     "agreement": "question domain statistic value low high n",
     "outliers": "kind question domain name score reason ranking rank",
     "findings": "code check question part domain subject metric value low high n level text meaning remedy",
-    "spot_checks": "question item sheet purpose domain weight answer label",
+    "spot_checks": "question item sheet purpose weight answer label",
     "groups": "question part column label group n_annotators n_votes n_items rate difference low high p_value "
     "p_adjusted within across ratio",
     "group_readings": "question part column label reading shared parting gain gain_p loss loss_p n_annotators n_votes",

@@ -184,16 +184,3 @@ def test_sheets_add_up(run):
 def test_repairs_measure_nothing(run):
     mended = run.with_answers(filled(run, 30, repair=True))
     assert spot_checks_of(mended) is None and mended.verdict.error is None
-
-
-def test_domains_count_as_often_as_they_have_items(run):
-    checked = run
-    for domain, n in (("BLM", 20), ("Sandy", 5)):
-        checked = checked.with_answers(filled(checked, n, domain=domain))
-    checks = spot_checks_of(checked)
-    assert set(checks.domains) == {"BLM", "Sandy"} and checks.population == 100
-    shares = [share_of_sheet(checked, sheet) for sheet in (1, 2)]
-    assert checks.error.value == pytest.approx(sum(shares) / 2)
-    # However good these two are, nobody looked at the items without a domain.
-    assert checked.verdict.answer == "not yet" and checked.verdict.title == "Not yet: only BLM, Sandy was checked."
-    assert "Only BLM, Sandy was checked: nothing is known of the other domains." in checked.verdict.text

@@ -76,14 +76,6 @@ def test_repairs_are_the_least_sure(run):
     assert sheet["weight"].to_list() == [0.0] * 25
 
 
-def test_a_domain_alone(run):
-    sheet = make_sheet(run, 10, domain=run.manifest["domains"][1])
-    domains = dict(zip(run.items["item"].to_list(), run.items["domain"].to_list(), strict=True))
-    assert {domains[item] for item in sheet["item"].to_list()} == {run.manifest["domains"][1]}
-    with pytest.raises(UsageError, match=r"the run has no domain 'nowhere'\. Domains: "):
-        make_sheet(run, 10, domain="nowhere")
-
-
 def test_more_rows_than_items_are_all_items(run):
     assert make_sheet(run, 1_000).height == 300
 

@@ -15,8 +15,8 @@ import moral_entropy as me
 from moral_entropy.findings import Finding
 from moral_entropy.runs.run import cautions, read_run
 from moral_entropy.verdict.checked import error_rate
-from moral_entropy.verdict.figures import ORDER, uncertain_share
-from moral_entropy.verdict.verdict import answer_for, give_verdict
+from moral_entropy.verdict.figures import ORDER, run_figures
+from moral_entropy.verdict.verdict import answer_for, verdict_of
 
 HIGH = Finding("fit", "converged", 0, level="bad", text="the fit did not converge")
 LOW = Finding("votes", "items_without_votes", 7, level="note", text="7 items have no vote")
@@ -48,14 +48,14 @@ def unsure():
 def test_votes_alone_never_say_yes(sure, unsure):
     for run in (sure, unsure):
         for findings in ([], [LOW], [HIGH]):
-            verdict = give_verdict(run, findings)
+            verdict = verdict_of(run, findings)
             assert (verdict.answer, verdict.error) == ("unknown", None)
             assert verdict.status == ("stop" if HIGH in findings else "unknown")
             assert verdict.text.startswith("Votes cannot show mistakes that annotators share: check 50 labels.")
             # Of 29 right answers, and of 107 with 5% wrong, the exact bounds are 10%.
             assert "29 checks if none is found wrong, 107 if 5% are" in verdict.text
-    assert give_verdict(sure, [LOW]).title == "Votes alone cannot tell: check some labels."
-    assert give_verdict(sure, [HIGH]).title == "Votes alone cannot tell: 1 warning to settle first."
+    assert verdict_of(sure, [LOW]).title == "Votes alone cannot tell: check some labels."
+    assert verdict_of(sure, [HIGH]).title == "Votes alone cannot tell: 1 warning to settle first."
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_uncertain_labels_are_counted(unsure, many_run):
     for run in (unsure, read_run(many_run)):
         two = run.questions[0].positive is not None
         likely = [max(p, 1 - p) if two else p for p in run.items["p"]]
-        assert uncertain_share(run) == pytest.approx(np.mean([p < 0.75 for p in likely]))
+        assert run_figures(run)["uncertain"]["value"] == pytest.approx(np.mean([p < 0.75 for p in likely]))
 
 
 def test_findings_reach_the_verdict_of_votes_alone(with_findings):
     bad = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge.")
     run = with_findings([bad])
-    assert give_verdict(run, cautions(run)).checked_by == "gold"
+    assert verdict_of(run, cautions(run)).checked_by == "gold"

@@ -55,7 +55,7 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
 
     Example: moral-entropy check run/ --max error.high=0.1 --max majority.fnr=0.3
     """
-    from moral_entropy.batches import domain_figures, limits_against
+    from moral_entropy.batches import limits_against
     from moral_entropy.cli.screen import show
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
@@ -66,7 +66,7 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
         opened = read_run(run)
         maxima, minima = ([], []) if options.against is None else limits_against(opened, read_run(options.against))
         specs = (*options.maximum, *options.minimum)
-        figures = run_figures(opened, annotators=any(ANNOTATOR in spec for spec in specs)) | domain_figures(opened)
+        figures = run_figures(opened, annotators=any(ANNOTATOR in spec for spec in specs))
         if any("score" in spec for spec in specs):
             figures |= _scores(opened)
         maxima, minima = [*options.maximum, *maxima], [*options.minimum, *minima]

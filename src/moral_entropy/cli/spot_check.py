@@ -17,7 +17,6 @@ class SheetOptions(StageOptions):
 
     answers: Sequence[str] = option("A sheet that was filled in; repeatable. Writes no new one.", (), metavar="FILE")
     rows: int = option("How many items to check.", 50, short="-n", least=1)
-    domain: str | None = option("Only items of this domain.")
     repair: bool = option("The least sure items first: to mend labels, not to measure how many are wrong.", False)
     out: str | None = option(
         "Where to write the sheet; with --answers, the new run folder.", metavar="PATH", short="-o"
@@ -56,7 +55,7 @@ def spot_check(context: Context, run: Run, options: SheetOptions, json: Json = F
         show("spot-check", summary.record(), summary.lines(window_width()), as_json=json)
         return
     purpose: Purpose = "repair" if options.repair else "measure"
-    path = add_sheet(opened, options.rows, domain=options.domain, purpose=purpose, out=Path(out) if out else None)
+    path = add_sheet(opened, options.rows, purpose=purpose, out=Path(out) if out else None)
     aim = "the least sure first: to mend labels, not to measure how many are wrong"
     aim = aim if options.repair else "chosen at random"
     sheets = opened.table("spot_checks")

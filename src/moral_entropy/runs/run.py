@@ -266,21 +266,19 @@ class Run:
 
         return describe_judges(self).frame
 
-    def spot_check(self, n: int = 50, *, domain: str | None = None, repair: bool = False) -> pl.DataFrame:
+    def spot_check(self, n: int = 50, *, repair: bool = False) -> pl.DataFrame:
         """Return a sheet of items to check by hand: fill in the column `answer`, then see `with_answers`.
 
         Parameters
         ----------
         n
             How many rows.
-        domain
-            Only items of this domain.
         repair
             The least sure items first: to mend their labels, not to measure how many are wrong.
         """
         from moral_entropy.verdict.sheet import make_sheet, printable
 
-        return printable(self, make_sheet(self, n, domain=domain, purpose="repair" if repair else "measure"))
+        return printable(self, make_sheet(self, n, purpose="repair" if repair else "measure"))
 
     def with_answers(self, *sheets: Any) -> Run:
         """Return the run with the answers of filled-in sheets: dataframes or files. Its verdict knows them then."""

@@ -1,9 +1,8 @@
 """Checked labels → the share of all labels that is wrong: of the consensus, of every rule and of every annotator.
 
-Labels are checked by a spot check or, where none was made, by gold. Sheets of several spot checks add up; those that
-were limited to a domain count in that domain's proportion, those made to repair labels measure nothing. The interval
-is Jeffreys', narrower where labels were drawn in proportion to their risk. Whether labels are shown to be good enough
-rests on the exact bounds of Clopper and Pearson.
+Labels are checked by a spot check or, where none was made, by gold. Sheets of several spot checks add up; those made to
+repair labels measure nothing. The interval is Jeffreys', narrower where labels were drawn in proportion to their risk.
+Whether labels are shown to be good enough rests on the exact bounds of Clopper and Pearson.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import polars as pl
 from scipy.special import expit, log_expit, logit
 
 from moral_entropy.items.states import positions
-from moral_entropy.names import NO_DOMAIN
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
+from moral_entropy.verdict.figures import annotator_shares
 from moral_entropy.verdict.rates import pooled_rate, wrong_by
 from moral_entropy.verdict.sheet import KEYS, from_blocks, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats
@@ -36,8 +35,11 @@ MOST_CHECKS = 100_000
 """Largest number of checks that anybody is told to make."""
 
 FIGURES = ("checked", "wrong", "value", "low", "high")
-CHECKED = pl.Schema({"kind": pl.String(), "name": pl.String(), **dict.fromkeys(FIGURES, pl.Float64())}
-                    | {"checked": pl.Int64()})  # fmt: skip
+CHECKED = pl.Schema(dict.fromkeys(("kind", "name"), pl.String()) | dict.fromkeys(FIGURES, pl.Float64()))
+CHECKED["checked"] = pl.Int64()
+
+Row = tuple[str, int, float, float, float, float]
+"""Who or what was checked, and its `FIGURES`."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +178,6 @@ class Checks(NamedTuple):
         How many labels there are of which the checked ones are a part.
     blank
         Rows of the sheets that have no answer.
-    domains
-        Domains that the checks are about, where not about all.
     rows
         The checked items of a spot check: question, item, truth, label, weight. None where gold was used.
     """
@@ -187,13 +187,24 @@ class Checks(NamedTuple):
     worst: ErrorRate
     population: float
     blank: int = 0
-    domains: tuple[str, ...] = ()
     rows: pl.DataFrame | None = None
 
 
 def checks_of(run: Run) -> Checks | None:
     """Return the checked labels of a run: by spot checks, else by gold; None where nothing was checked."""
     return spot_checks_of(run) or gold_checks_of(run)
+
+
+def gold_sums(run: Run) -> pl.DataFrame:
+    """Count, by question and part, all labels, those with gold (`n`; `squares` of their weights) and the wrong ones."""
+    has_gold, weight = pl.col("gold").is_not_null(), pl.col("count")
+    sums = run.scan("items").group_by("question", "part").agg(
+        items=weight.sum(),
+        n=weight.filter(has_gold).sum(),
+        squares=weight.filter(has_gold).pow(2).sum(),
+        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
+    )  # fmt: skip
+    return sums.sort("question", "part").collect(engine="streaming")
 
 
 def gold_checks_of(run: Run) -> Checks | None:
@@ -204,14 +215,7 @@ def gold_checks_of(run: Run) -> Checks | None:
     """
     if run.manifest.get("use_gold") or "gold" in run.manifest["guessed"]:
         return None
-    has_gold, weight = pl.col("gold").is_not_null(), pl.col("count")
-    sums = run.scan("items").select(
-        all=weight.sum(),
-        gold=weight.filter(has_gold).sum(),
-        squares=weight.filter(has_gold).pow(2).sum(),
-        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
-    )
-    n_all, n_gold, squares, wrong = sums.collect(engine="streaming").row(0)
+    n_all, n_gold, squares, wrong = gold_sums(run).select(pl.col("items", "n", "squares", "wrong").sum()).row(0)
     if not n_gold:
         return None
     error = _rate(round(n_gold), wrong, wrong / n_gold, n_gold**2 / squares, n_all, run.interval)
@@ -225,16 +229,15 @@ def spot_checks_of(run: Run) -> Checks | None:
     if rows.is_empty():
         return None
     items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode()))
-    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "domain", "published", "risk", now="label")
-    rows = rows.rename({"answer": "truth", "domain": "limit"}).join(items, on=KEYS, how="inner", maintain_order="left")
+    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "published", "risk", now="label")
+    rows = rows.rename({"answer": "truth"}).join(items, on=KEYS, how="inner", maintain_order="left")
     # Of a run whose labels are the answers, what was wrong before.
     rows = rows.with_columns(label=pl.coalesce("label", "now"))
     in_blocks = all(from_blocks(sheet["weight"].to_numpy()) for _, sheet in rows.group_by("sheet"))
-    domain = pl.col("domain").fill_null(NO_DOMAIN)
-    counts = run.scan("items").group_by(domain=domain).agg(items=pl.col("count").sum()).collect(engine="streaming")
-    answered, domains = _weighted(rows.drop_nulls("truth"), counts)
-    every, _ = _weighted(rows, counts)
-    population = float(counts.filter(pl.col("domain").is_in(domains) if domains else pl.lit(True))["items"].sum())
+    # A sheet counts as often as it has rows, and within it each row by its block.
+    weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
+    answered, every = rows.drop_nulls("truth").with_columns(weight), rows.with_columns(weight)
+    population = float(run.scan("items").select(pl.col("count").sum()).collect(engine="streaming").item())
     error = error_rate(
         (answered["truth"] != answered["label"]).to_numpy(), population, weight_j=answered["weight"].to_numpy(),
         risk_j=answered["risk"].to_numpy() if in_blocks else None, mass=run.interval,
@@ -242,24 +245,7 @@ def spot_checks_of(run: Run) -> Checks | None:
     # A row is left blank where the answer is hard: nobody knows that its label is right.
     not_right = every["truth"].ne_missing(every["label"]).to_numpy()
     worst = error_rate(not_right, population, weight_j=every["weight"].to_numpy(), mass=run.interval)
-    return Checks("spot check", error, worst, population, every.height - answered.height, domains, answered)
-
-
-def _weighted(rows: pl.DataFrame, counts: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Let a sheet count as often as it has rows, and within it each row by its block.
-
-    Where a sheet is limited to a domain, every domain counts as often as it has items; those with checks are named
-    where some have none.
-    """
-    rows = rows.with_columns(pl.col("weight") / pl.col("weight").mean().over("sheet"))
-    if rows["limit"].is_null().all():
-        return rows, ()
-    rows = rows.with_columns(pl.col("domain").fill_null(NO_DOMAIN))
-    rows = rows.join(counts, on="domain", how="left", maintain_order="left").with_columns(
-        weight=pl.col("weight") * pl.col("items") / pl.col("weight").sum().over("domain")
-    )
-    checked = tuple(sorted(rows["domain"].unique().to_list()))
-    return rows.drop("items"), checked if len(checked) < counts.height else ()
+    return Checks("spot check", error, worst, population, every.height - answered.height, answered)
 
 
 def checked_frame(run: Run) -> pl.DataFrame:
@@ -272,50 +258,54 @@ def checked_frame(run: Run) -> pl.DataFrame:
     if checks is None:
         return pl.DataFrame(schema=CHECKED)
     if checks.rows is None:
-        rules, people = _rules_against_gold(run, checks), annotators_against_gold(run)
+        rules, people = _rules_against_gold(run, checks), _people_against_gold(run)
     else:
         votes = _votes_on(run, checks.rows)
         rules, people = _rules(run, checks, checks.rows, votes), _people(votes, run.interval)
-    worst_first = sorted(people, key=lambda person: -round(person[1].low, DECIMALS))
-    rows = [("consensus", "consensus", checks.error), *(("rule", *rule) for rule in rules),
+    worst_first = sorted(people, key=lambda person: -round(person[4], DECIMALS))
+    rows = [("consensus", *_row("consensus", checks.error)), *(("rule", *rule) for rule in rules),
             *(("annotator", *person) for person in worst_first)]  # fmt: skip
-    plain = [(kind, name, *(getattr(rate, figure) for figure in FIGURES)) for kind, name, rate in rows]
-    return pl.DataFrame(plain, schema=CHECKED, orient="row")
+    return pl.DataFrame(rows, schema=CHECKED, orient="row")
+
+
+def _row(name: str, rate: ErrorRate) -> Row:
+    return name, rate.checked, rate.wrong, rate.value, rate.low, rate.high
 
 
 def _votes_on(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the votes on the checked items, with the truth."""
     if not run.has("votes"):
-        return pl.DataFrame(schema={"question": pl.String, "item": rows.schema["item"], "annotator": pl.String,
-                                    "label": pl.String, "truth": pl.String, "weight": pl.Float64})  # fmt: skip
+        nobody = pl.lit(None, dtype=pl.String).alias("annotator")
+        return rows.select(*KEYS, nobody, "label", "truth", "weight").clear()
     votes = run.table("votes", where=pl.col("item").is_in(rows["item"].unique().implode()))
     return votes.join(rows.select(*KEYS, "truth", "weight"), on=KEYS, how="inner", maintain_order="left")
 
 
-def _people(votes: pl.DataFrame, mass: float) -> Iterator[tuple[str, ErrorRate]]:
-    for (annotator,), mine in sorted(votes.group_by("annotator"), key=lambda pair: str(pair[0][0])):
-        if annotator is not None:
-            wrong_j, weight_j = (mine["label"] != mine["truth"]).to_numpy(), mine["weight"].to_numpy()
-            yield str(annotator), error_rate(wrong_j, math.inf, weight_j=weight_j, mass=mass)
+def _people(votes: pl.DataFrame, mass: float) -> Iterator[Row]:
+    by_name = votes.drop_nulls("annotator").group_by(pl.col("annotator").cast(pl.String))
+    for (annotator,), mine in sorted(by_name, key=lambda pair: str(pair[0][0])):
+        wrong_j, weight_j = (mine["label"] != mine["truth"]).to_numpy(), mine["weight"].to_numpy()
+        yield _row(str(annotator), error_rate(wrong_j, math.inf, weight_j=weight_j, mass=mass))
 
 
-def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[tuple[str, ErrorRate]]:
+def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[Row]:
     """Yield what each hard rule got wrong on the checked items that have votes."""
     names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
     best = (run.manifest.get("best_rule") or {}).get("rule")
+    parts = [rows.filter(question=question.name) for question in run.questions]
+    weight_j = np.concatenate([part["weight"].to_numpy() for part in parts])
     for name in dict.fromkeys([*names, *([best] if best else [])]):
         try:
             rule = rule_named(name)
         except Exception:
             # A rule of a package that is not installed here.
             continue
-        parts = [rows.filter(question=question.name) for question in run.questions]
-        wrong = [_wrong_of(rule, *pair, votes) for pair in zip(run.questions, parts, strict=True)]
-        wrong_j, weight_j = np.concatenate(wrong), np.concatenate([part["weight"].to_numpy() for part in parts])
+        wrong = [_wrong_of(rule, question, part, votes) for question, part in zip(run.questions, parts, strict=True)]
+        wrong_j = np.concatenate(wrong)
         labelled = ~np.isnan(wrong_j)
         if not rule.soft and labelled.any():
-            rates = wrong_j[labelled], checks.population
-            yield name, error_rate(*rates, weight_j=weight_j[labelled], mass=run.interval)
+            rate = error_rate(wrong_j[labelled], checks.population, weight_j=weight_j[labelled], mass=run.interval)
+            yield _row(name, rate)
 
 
 def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats:
@@ -339,24 +329,17 @@ def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.Data
     return np.where(truth_j == positive, 1.0 - yes_j, yes_j)
 
 
-def _rules_against_gold(run: Run, checks: Checks) -> Iterator[tuple[str, ErrorRate]]:
+def _rules_against_gold(run: Run, checks: Checks) -> Iterator[Row]:
     """Yield what the audit found against gold; where gold knows all labels, without an interval."""
     all_known = checks.error.checked >= checks.population
     for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
         row = pooled_rate(run, name, "disagreement", "gold")
         if row is not None:
             low, high = (row["value"] if all_known or row[end] is None else row[end] for end in ("low", "high"))
-            yield name, ErrorRate(row["n"], row["value"] * row["n"], row["value"], low, high, low, high)
+            yield name, row["n"], row["value"] * row["n"], row["value"], low, high
 
 
-def annotators_against_gold(run: Run) -> Iterator[tuple[str, ErrorRate]]:
+def _people_against_gold(run: Run) -> Iterator[Row]:
     """Yield how many of every annotator's votes gold says are wrong, over all questions, with an exact interval."""
-    with_gold = run.annotators.filter(pl.col("gold_votes") > 0)
-    right = pl.col("gold_accuracy") * pl.col("gold_votes")
-    totals = with_gold.group_by("annotator", maintain_order=True).agg(right=right.sum(), n=pl.col("gold_votes").sum())
-    right_a, n_a = totals["right"].to_numpy(), totals["n"].cast(pl.Float64).to_numpy()
-    low_a, high_a = exact_interval(n_a - right_a, n_a, run.interval)
-    figures = zip(totals["annotator"].to_list(), n_a - right_a, n_a, low_a.tolist(), high_a.tolist(), strict=True)
-    for name, wrong, n, low, high in figures:
-        if name is not None:
-            yield str(name), ErrorRate(round(n), round(wrong, DECIMALS), wrong / n, low, high, low, high)
+    for name, right, n, low, high in annotator_shares(run, "gold").filter(question="").drop("question").iter_rows():
+        yield name, n, round(n - right, DECIMALS), 1.0 - right / n, 1.0 - high, 1.0 - low

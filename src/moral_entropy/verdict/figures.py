@@ -1,9 +1,9 @@
 """Figures of a run that `moral-entropy check` can put limits on, besides those on rules.
 
 `error` is the share of wrong labels by spot check or gold and `accuracy` the rest; `uncertain` the share of uncertain
-labels, `votes_per_item` their mean, `alpha` Krippendorff's (the lowest question's): with
-`care/` before it, one question's. `annotators.below_chance` is the share of annotators whose votes are surely
-worse than guessing.
+labels, `votes_per_item` their mean, `alpha` Krippendorff's (the lowest question's). With `care/` before `uncertain` and
+`alpha` they are one question's, with `BLM:` before that one domain's. `annotators.below_chance` is the share of
+annotators whose votes are surely worse than guessing.
 
 Of one annotator there are `annotator:ann.accuracy` (share of the votes that are the consensus label, of all questions;
 with `@gold` those that are gold's), `annotator:ann.youden`, `.sensitivity`, `.specificity` and `.below_chance` (the
@@ -12,7 +12,7 @@ worst question's); with `care/` before it, one question's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -33,33 +33,28 @@ ANNOTATOR = "annotator:"
 Row = dict[str, Any]
 
 
-def uncertain_share(run: Run) -> float:
-    """Return the share of labels that are uncertain: the chance of error is above ¼."""
-    return mean_over_items(run, wrong_by(run, "p") > MOST_WRONG + TIE)
-
-
-def run_figures(run: Run, *, annotators: bool = True) -> dict[str, Row]:
+def run_figures(run: Run, *, annotators: bool = True, domains: bool = True) -> dict[str, Row]:
     """Return the figures by name: value, low, high, n.
 
     Parameters
     ----------
     run
         The run.
-    annotators
-        Whether to return those of single annotators, of whom there may be many.
+    annotators, domains
+        Whether to return those of single annotators and of single domains, of which there may be many.
     """
-    fits = run.manifest["questions"]
-    items = round(sum(fit["items_counted"] for fit in fits))
-    figures = {"uncertain": _row(uncertain_share(run), n=items)}
-    for name in dict.fromkeys(fit["question"] for fit in fits):
-        parts = [(fit["uncertain"], fit["items_counted"]) for fit in fits if fit["question"] == name]
-        n = sum(count for _, count in parts)
-        figures[f"{name}/uncertain"] = _row(sum(share * count for share, count in parts) / max(n, 1.0), n=round(n))
-    figures |= {"votes_per_item": _row(mean_over_items(run, pl.col("n_votes")), n=items), **_alphas(run)}
-    error = run.verdict.error
+    figures = dict(_uncertain(run, ((), ("question",), *((("domain",), ("domain", "question")) * domains))))
+    figures["votes_per_item"] = _row(mean_over_items(run, pl.col("n_votes")), n=figures["uncertain"]["n"])
+    alphas = run.table("agreement").filter((pl.col("domain") == ALL) | domains, statistic="krippendorff_alpha")
+    lowest_first = pl.col("domain") != ALL, pl.col("value").round(DECIMALS)
+    alphas = alphas.sort(*lowest_first, nulls_last=True, maintain_order=True)
+    rows = {
+        _name("alpha", row): _row(row["value"], row["low"], row["high"], row["n"] or 0) for row in alphas.to_dicts()
+    }
+    figures |= {"alpha": next(iter(rows.values()), _row(None)), **rows}
     # Without checked labels there is no value, and no limit holds.
     figures |= {"error": _row(None), "accuracy": _row(None)}
-    if error is not None:
+    if (error := run.verdict.error) is not None:
         figures["error"] = _row(error.value, error.low, error.high, error.checked)
         figures["accuracy"] = _row(1.0 - error.value, 1.0 - error.high, 1.0 - error.low, error.checked)
     figures["annotators.below_chance"] = _below_chance(run)
@@ -70,12 +65,22 @@ def _row(value: float | None, low: float | None = None, high: float | None = Non
     return {"value": value, "low": low, "high": high, "n": n}
 
 
-def _alphas(run: Run) -> dict[str, Row]:
-    rows = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha")
-    rows = rows.sort(pl.col("value").round(DECIMALS), nulls_last=True, maintain_order=True)
-    figures = {f"{row['question']}/alpha": _row(row["value"], row["low"], row["high"], row["n"] or 0)
-             for row in rows.iter_rows(named=True)}  # fmt: skip
-    return {"alpha": next(iter(figures.values()), _row(None)), **figures}
+def _name(figure: str, place: Row) -> str:
+    """Name a figure of a place: `BLM:care/alpha`, where BLM is a domain and care a question."""
+    domain, question = place.get("domain", ALL), place.get("question", "")
+    return "".join([f"{domain}:" * (domain != ALL), f"{question}/" * bool(question), figure])
+
+
+def _uncertain(run: Run, scopes: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, Row]]:
+    """Yield the share of labels whose chance of error is above ¼: of all, and by each of the scopes."""
+    count, is_uncertain = pl.col("count"), wrong_by(run, "p") > MOST_WRONG + TIE
+    cells = run.scan("items").group_by("domain", "question").agg(count.sum(), value=(count * is_uncertain).sum())
+    sums = cells.sort("domain", "question").collect(engine="streaming")
+    for scope in scopes:
+        total = pl.col("value", "count").sum()
+        rows = sums.drop_nulls(scope).group_by(scope, maintain_order=True).agg(total) if scope else sums.select(total)
+        for row in rows.iter_rows(named=True):
+            yield _name("uncertain", row), _row(row["value"] / max(row["count"], 1.0), n=round(row["count"]))
 
 
 # --- Annotators ---------------------------------------------------------------------------------------------------
@@ -92,13 +97,42 @@ def _below_chance(run: Run) -> Row:
 
 def _annotators(run: Run) -> Iterator[tuple[str, Row]]:
     """Yield the figures of every annotator: of each question, and of all."""
-    summary = run.annotators.with_columns(pl.col("annotator").cast(pl.String))
-    yield from _worst(summary)
-    yield from _shares(_like_consensus(run), "", run.interval)
-    gold = summary.filter(pl.col("gold_votes") > 0).select(
-        "question", "annotator", right=pl.col("gold_accuracy") * pl.col("gold_votes"), n="gold_votes"
-    )
-    yield from _shares(gold, "@gold", run.interval)
+    yield from _worst(run.annotators.with_columns(pl.col("annotator").cast(pl.String)))
+    for reference, suffix in (("consensus", ""), ("gold", "@gold")):
+        for question, annotator, right, n, low, high in annotator_shares(run, reference).iter_rows():
+            scope = f"{question}/" if question else ""
+            yield f"{scope}{ANNOTATOR}{annotator}.accuracy{suffix}", _row(right / n, low, high, n)
+
+
+def annotator_shares(run: Run, reference: str) -> pl.DataFrame:
+    """Count every annotator's votes that are the consensus label, or gold's: by question, and over all (question "").
+
+    Returns
+    -------
+    pl.DataFrame
+        question, annotator, right, n, and the exact interval of the share of right ones: low, high.
+    """
+    annotator, n = pl.col("annotator").cast(pl.String), pl.col("n").round().cast(pl.Int64)
+    if reference == "gold":
+        gold = run.annotators.lazy().filter(pl.col("gold_votes") > 0)
+        counts = gold.select(
+            "question", annotator, right=pl.col("gold_accuracy") * pl.col("gold_votes"), n="gold_votes"
+        )
+    elif not run.has("votes"):
+        counts = pl.LazyFrame(
+            schema={"question": pl.String, "annotator": pl.String, "right": pl.Float64, "n": pl.Int64}
+        )
+    else:
+        labels = run.scan("items").select("question", "item", consensus="label", weight="count")
+        votes = run.scan("votes").join(labels, on=["question", "item"], how="inner")
+        matching = pl.col("weight") * (pl.col("label") == pl.col("consensus"))
+        counts = votes.group_by("question", annotator).agg(right=matching.sum(), n=pl.col("weight").sum())
+        counts = counts.sort("question", "annotator")
+    by_question = counts.drop_nulls("annotator").with_columns(n).collect(engine="streaming")
+    pooled = by_question.group_by("annotator", maintain_order=True).agg(pl.col("right", "n").sum(), question=pl.lit(""))
+    frame = pl.concat([by_question, pooled.select(by_question.columns)])
+    low, high = exact_interval(frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy(), run.interval)
+    return frame.with_columns(low=low, high=high)
 
 
 def _worst(summary: pl.DataFrame) -> Iterator[tuple[str, Row]]:
@@ -114,30 +148,6 @@ def _worst(summary: pl.DataFrame) -> Iterator[tuple[str, Row]]:
             yield f"{question}/{ANNOTATOR}{annotator}.{figure}", row
             worst_by_name.setdefault(f"{ANNOTATOR}{annotator}.{figure}", row)
         yield from worst_by_name.items()
-
-
-def _like_consensus(run: Run) -> pl.DataFrame:
-    """Count every annotator's votes that are the consensus label, by question."""
-    if not run.has("votes"):
-        return pl.DataFrame(schema={"question": pl.String, "annotator": pl.String, "right": pl.Float64, "n": pl.Int64})
-    labels = run.scan("items").select("question", "item", consensus="label", weight="count")
-    votes = run.scan("votes").drop_nulls("annotator").join(labels, on=["question", "item"], how="inner")
-    matching = pl.col("weight") * (pl.col("label") == pl.col("consensus"))
-    by_annotator = votes.group_by("question", pl.col("annotator").cast(pl.String)).agg(
-        right=matching.sum(), n=pl.col("weight").sum().round().cast(pl.Int64)
-    )
-    return by_annotator.sort("question", "annotator").collect(engine="streaming")
-
-
-def _shares(counts: pl.DataFrame, reference: str, mass: float) -> Iterator[tuple[str, Row]]:
-    """Yield the accuracy of every annotator, with its exact interval: by question, and over all."""
-    everything = counts.group_by("annotator", maintain_order=True).agg(pl.col("right", "n").sum())
-    pooled = everything.with_columns(question=pl.lit("")).select("question", "annotator", "right", "n")
-    for frame in (counts.select("question", "annotator", "right", "n"), pooled):
-        low, high = exact_interval(frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy(), mass)
-        for (question, annotator, right, n), lower, upper in zip(frame.iter_rows(), low, high, strict=True):
-            scope = f"{question}/" if question else ""
-            yield f"{scope}{ANNOTATOR}{annotator}.accuracy{reference}", _row(right / n, float(lower), float(upper), n)
 
 
 def is_at_least(answer: str, least: str) -> bool:

@@ -46,8 +46,7 @@ ANSWER = "answer"
 
 def spot_checks(run: Run) -> pl.DataFrame:
     """Return the rows of every sheet of a run so far, with ids of the type that its items have."""
-    item = run.scan("items").collect_schema()["item"]
-    return run.table("spot_checks").cast({"item": item})
+    return _as_rows(run.table("spot_checks").cast({"item": run.scan("items").collect_schema()["item"]}))
 
 
 def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints, Floats]:
@@ -98,9 +97,7 @@ def from_blocks(weight_b: Floats) -> bool:
     return bool(len(weight_b) > 0 and weight_b.min() >= 1.0 / MOST_CHECKED)
 
 
-def make_sheet(
-    run: Run, n: int = ROWS, *, domain: str | None = None, purpose: Purpose = "measure", seed: int | None = None
-) -> pl.DataFrame:
+def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: int | None = None) -> pl.DataFrame:
     """Choose items to check that no earlier sheet of the run has.
 
     Parameters
@@ -109,8 +106,6 @@ def make_sheet(
         The run.
     n
         How many rows.
-    domain
-        Only items of this domain.
     purpose
         "measure": at random; "repair": the least sure first.
     seed
@@ -119,12 +114,12 @@ def make_sheet(
     Returns
     -------
     pl.DataFrame
-        question, item, sheet, purpose, domain (the one asked for), weight, answer (empty).
+        question, item, sheet, purpose, weight, answer (empty).
     """
     earlier = spot_checks(run)
-    items = _candidates(run, domain, earlier)
+    items = _candidates(run, earlier)
     if items.is_empty():
-        msg = f"every item of {run.where}{f' in {domain!r}' if domain else ''} is on an earlier sheet already."
+        msg = f"every item of {run.where} is on an earlier sheet already."
         raise UsageError(msg)
     number = 1 + max(earlier["sheet"].to_list(), default=0)
     sure_i = items["sure"].round(DECIMALS).to_numpy()
@@ -143,26 +138,21 @@ def make_sheet(
     sheet = pl.DataFrame({"row": row_b, "weight": weight}).join(
         names.collect(engine="streaming"), on="row", how="left", maintain_order="left"
     )
-    sheet = sheet.select(
-        *KEYS, "weight", sheet=pl.lit(number, dtype=pl.Int32), purpose=pl.lit(purpose),
-        domain=pl.lit(domain, dtype=pl.String), answer=pl.lit(None, dtype=pl.String),
-        label=pl.lit(None, dtype=pl.String),
-    )  # fmt: skip
-    return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]))
+    empty = pl.lit(None, dtype=pl.String)
+    sheet = sheet.with_columns(sheet=pl.lit(number, dtype=pl.Int32), purpose=pl.lit(purpose), answer=empty, label=empty)
+    return _as_rows(sheet)
 
 
-def _candidates(run: Run, domain: str | None, earlier: pl.DataFrame) -> pl.DataFrame:
+def _as_rows(sheet: pl.DataFrame) -> pl.DataFrame:
+    return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]), extra_columns="ignore")
+
+
+def _candidates(run: Run, earlier: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of the items that may be on a sheet, with how sure the consensus is of each.
 
     Their names stay on disk: there may be very many.
     """
     rows = run.scan("items").with_row_index("row")
-    if domain is not None:
-        if domain not in run.manifest["domains"]:
-            names = ", ".join(map(str, run.manifest["domains"])) or "none"
-            msg = f"the run has no domain {domain!r}. Domains: {names}."
-            raise UsageError(msg)
-        rows = rows.filter(pl.col("domain") == domain)
     if not earlier.is_empty():
         rows = rows.join(earlier.lazy().select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
     return rows.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
@@ -176,7 +166,7 @@ def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
     choices = {question.name: " | ".join(question.labels) for question in run.questions}
     texts = run.table("texts", where=pl.col("item").is_in(sheet["item"].implode())) if run.has("texts") else None
     with_text = sheet if texts is None else sheet.join(texts, on="item", how="left", maintain_order="left")
-    optional = {"question": len(choices) > 1, "domain": sheet["domain"].is_not_null().any(), "text": texts is not None}
+    optional = {"question": len(choices) > 1, "text": texts is not None}
     return with_text.select(
         "item", *(name for name, is_there in optional.items() if is_there),
         choose_from=pl.col("question").replace_strict(choices, return_dtype=pl.String),
@@ -221,9 +211,7 @@ def with_answers(run: Run, sources: Iterable[Any]) -> Run:
     return replace(run, tables={**run.tables, "spot_checks": Table(rows.schema, lambda: [rows])})
 
 
-def add_sheet(
-    run: Run, n: int = ROWS, *, domain: str | None = None, purpose: Purpose = "measure", out: Path | None = None
-) -> Path:
+def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Path | None = None) -> Path:
     """Write another sheet of a run folder, disjoint from the earlier ones; return its path.
 
     A file that is already there is never replaced: it may have answers.
@@ -231,7 +219,7 @@ def add_sheet(
     if out is not None and out.exists():
         msg = f"{out} exists, and may hold answers. Choose another name with -o."
         raise UsageError(msg)
-    sheet = make_sheet(run, n, domain=domain, purpose=purpose)
+    sheet = make_sheet(run, n, purpose=purpose)
     path = out or run.folder / sheet_name(int(sheet["sheet"][0]))
     # Noted first: whatever stops this here, no later sheet has the same number.
     _write_checks(run.folder, pl.concat([spot_checks(run), sheet]))
@@ -273,8 +261,8 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     """Read one filled-in sheet."""
     table = open_source(source)
     _require_columns(table)
-    rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER, "sheet", "domain")})
-    rows = rows.with_columns(_questions(run, table), _weights(table), pl.col("domain").replace("", None))
+    rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER, "sheet")})
+    rows = rows.with_columns(_questions(run, table), _weights(table))
     if (rows[ANSWER] == "").all():
         msg = f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}."
         raise VotesError(msg)
@@ -292,7 +280,7 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     purpose, number = parts.struct[0].fill_null("measure"), parts.struct[1].cast(pl.Int32).fill_null(1)
     sheet = pl.concat([answered, blank]).unique(KEYS, keep="first", maintain_order=True)
     sheet = sheet.with_columns(purpose=purpose, sheet=number)
-    return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=items.schema["item"]), extra_columns="ignore")
+    return _as_rows(sheet)
 
 
 def _require_columns(table: Source) -> None:

@@ -24,10 +24,11 @@ from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, caution_record, cautions
 from moral_entropy.schemas import BETWEEN
+from moral_entropy.verdict.checked import gold_sums
 from moral_entropy.verdict.figures import run_figures
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.sheet import ROWS, sheet_name
-from moral_entropy.verdict.verdict import Verdict
+from moral_entropy.verdict.verdict import Verdict, n_labels
 
 NARROW, WIDE = 80, 120
 """Columns of the screen: at least and at most."""
@@ -108,23 +109,19 @@ class Summary:
         """Return the same as Markdown."""
         heads, rows, footer = self._table(WIDE)
         texts = [f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups)]
-        table = markdown_table(heads, [[markdown_text(cell) for cell in row] for row in rows])
         last = [*(f"- **!** {markdown_text(text)}" for text in self.warnings),
                 *(f"- {name}: `{command}`" for name, command in self.commands.items())]  # fmt: skip
+        table = markdown_table(heads, [[markdown_text(cell) for cell in row] for row in rows])
         parts = f"**{markdown_text(self.heading)}**", "\n".join(texts), table, footer, "\n".join(last)
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def html(self) -> str:
         """Return the same for a notebook."""
         heads, rows, footer = self._table(WIDE)
-        texts = filter(None, (*self.notes, *self.sentences, *self.groups, footer))
-        return "\n".join([
-            f"<p><b>{escape(self.heading)}</b></p>",
-            html_table(heads, rows),
-            *(f"<p>{escape(text)}</p>" for text in texts),
-            *(f"<p><b>!</b> {escape(text)}</p>" for text in self.warnings),
-            *(f"<p>{escape(name)}: <code>{escape(command)}</code></p>" for name, command in self.commands.items()),
-        ])  # fmt: skip
+        texts = [*self.notes, *self.sentences, *self.groups, footer, *(f"! {text}" for text in self.warnings),
+                 *(f"{name}: {command}" for name, command in self.commands.items())]  # fmt: skip
+        paragraphs = (f"<p>{escape(text)}</p>" for text in texts if text)
+        return "\n".join([f"<p><b>{escape(self.heading)}</b></p>", html_table(heads, rows), *paragraphs])
 
     def record(self) -> dict[str, Any]:
         """Return the same as plain values, with the figures as numbers: what `audit --json` prints."""
@@ -136,7 +133,7 @@ class Summary:
             "verdict": asdict(self.verdict),
             "summary": {"questions": list(self.questions), "sentences": list(self.sentences),
                         "warnings": list(self.warnings)},
-            "figures": run_figures(run, annotators=False),
+            "figures": run_figures(run, annotators=False, domains=False),
             "findings": [caution_record(finding) for finding in self.findings],
             "rules": pooled_rules(run),
             "best_rule": run.manifest.get("best_rule"),
@@ -216,9 +213,8 @@ def question_rows(run: Run) -> list[dict[str, Any]]:
         figures = dict(agreement.filter(question=fit["question"]).select("statistic", "value").iter_rows())
         ordered = figures.get("krippendorff_alpha_ordinal")
         place = fit["question"] + (f" / {fit['part']}" if fit["part"] else "")
-        low, high, n_gold = gold.get(
-            (fit["question"], fit["part"]), (fit.get("wrong_low"), fit.get("wrong_high"), None)
-        )
+        by_votes = fit.get("wrong_low"), fit.get("wrong_high"), None
+        low, high, n_gold = gold.get((fit["question"], fit["part"]), by_votes)
         rows.append(
             {"question": place, "items": round(fit["items_counted"]), "ordered": ordered is not None,
              "alpha": figures.get("krippendorff_alpha") if ordered is None else ordered, "uncertain": fit["uncertain"],
@@ -231,19 +227,11 @@ def question_rows(run: Run) -> list[dict[str, Any]]:
 
 def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
     """Return, by question and part, the interval of the share of labels that known answers say are wrong."""
-    if run.verdict.checked_by != "gold":
-        return {}
-    weight, has_gold = pl.col("count"), pl.col("gold").is_not_null()
-    sums = run.scan("items").group_by("question", "part").agg(
-        n=weight.filter(has_gold).sum(),
-        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
-        items=weight.sum(),
-    )  # fmt: skip
+    sums = gold_sums(run).filter(pl.col("n") > 0) if run.verdict.checked_by == "gold" else pl.DataFrame()
     rates = {}
-    for question, part, n, wrong, items in sums.filter(pl.col("n") > 0).collect(engine="streaming").iter_rows():
-        low, high = (float(end) for end in exact_interval(np.asarray(wrong), np.asarray(n), run.interval))
-        everything = n >= items - 0.5
-        rates[question, part or ""] = (wrong / n, wrong / n, round(n)) if everything else (low, high, round(n))
+    for question, part, items, n, _, wrong in sums.iter_rows():
+        low, high = (float(end) for end in exact_interval(wrong, n, run.interval))
+        rates[question, part or ""] = (wrong / n, wrong / n, round(n)) if n >= items - 0.5 else (low, high, round(n))
     return rates
 
 
@@ -287,11 +275,10 @@ def _sentences(run: Run) -> list[str]:
     if "gold" in run.manifest["guessed"]:
         column = short_name(run.manifest["columns"]["gold"])
         guessed = [f"Column {column} looks like known answers; with --gold {column} they count as checked labels."]
-    n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
     sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
     lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
-    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}.", *guessed, *texts]
+    return [f"{lead}: check {many(min(ROWS, n_labels(run)), 'label')}{sheet}.", *guessed, *texts]
 
 
 # --- Whom and what to look at ---------------------------------------------------------------------------------------

@@ -58,29 +58,23 @@ class Verdict:
     tolerance: float
 
 
-def verdict_of(run: Run) -> Verdict:
-    """Say whether the labels of a run can be shipped, and how."""
-    return give_verdict(run, cautions(run))
-
-
-def give_verdict(run: Run, findings: Sequence[Finding]) -> Verdict:
-    """Say whether the labels can be shipped, and how.
+def verdict_of(run: Run, findings: Sequence[Finding] | None = None) -> Verdict:
+    """Say whether the labels of a run can be shipped, and how.
 
     Parameters
     ----------
     run
         The run.
     findings
-        Its warnings.
+        Its warnings; those of the run when not given.
     """
     checks = checks_of(run)
     if checks is not None:
         return _from_checks(run, checks, tolerance_of(run))
-    n_high = sum(finding.severity == "high" for finding in findings)
+    n_high = sum(finding.severity == "high" for finding in (cautions(run) if findings is None else findings))
     first = f"{many(n_high, 'warning')} to settle first" if n_high else "check some labels"
     title = f"Votes alone cannot tell: {first}."
-    n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
-    check = f"check {ROWS:,} labels." if n_items > ROWS else "check the labels."
+    check = f"check {ROWS:,} labels." if n_labels(run) > ROWS else "check the labels."
     text = (
         f"Votes cannot show mistakes that annotators share: {check} Fill in spot-check.csv of the run folder (in "
         f"Python: run.spot_check). {needed_sentence(run)}"
@@ -98,13 +92,17 @@ def needed_sentence(run: Run, tolerance: float | None = None) -> str:
     tolerance
         The share of wrong labels that is tolerated; the run's when not given.
     """
-    share = tolerance_of(run) if tolerance is None else tolerance
-    n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
+    share, n_items = tolerance_of(run) if tolerance is None else tolerance, n_labels(run)
     none, if_half = (checks_needed(wrong, share, mass=run.interval) or n_items for wrong in (0.0, share / 2))
     return (
         f"To show that at most {100 * share:g}% are wrong takes {min(none, n_items):,} checks if none is found wrong, "
         f"{min(if_half, n_items):,} if {50 * share:g}% are."
     )
+
+
+def n_labels(run: Run) -> int:
+    """Count the labels of a run: items, over all questions."""
+    return round(float(sum(fit["items_counted"] for fit in run.manifest["questions"])))
 
 
 def tolerance_of(run: Run) -> float:
@@ -114,8 +112,7 @@ def tolerance_of(run: Run) -> float:
 
 def _from_checks(run: Run, checks: Checks, tolerance: float) -> Verdict:
     claimed = mean_over_items(run, wrong_by(run, "p"))
-    # What holds of some domains is not said of all.
-    answer: Answer = "not yet" if checks.domains else answer_for(checks.worst, tolerance, claimed)
+    answer = answer_for(checks.worst, tolerance, claimed)
     text = " ".join(_checks_say(checks, tolerance, claimed, answer, run.interval))
     if checks.by == "spot check" and run.manifest["use_gold"]:
         text += " That was before: here checked labels are the answers."
@@ -123,8 +120,6 @@ def _from_checks(run: Run, checks: Checks, tolerance: float) -> Verdict:
 
 
 def _title(answer: Answer, checks: Checks, tolerance: float) -> str:
-    if checks.domains:
-        return f"Not yet: only {', '.join(checks.domains)} was checked."
     if answer == "ship":
         return f"Ship: at most {100 * tolerance:g}% of the labels are wrong."
     if answer == "ship soft":
@@ -167,9 +162,6 @@ def answer_for(error: ErrorRate, tolerance: float, claimed: float) -> Literal["s
 def _checks_say(checks: Checks, tolerance: float, claimed: float, answer: Answer, mass: float) -> Iterator[str]:
     error = checks.error
     yield f"{error_sentence(checks, mass)}; tolerated: {100 * tolerance:g}%."
-    if checks.domains:
-        yield f"Only {', '.join(checks.domains)} was checked: nothing is known of the other domains."
-        return
     if checks.by == "gold" and error.checked < checks.population:
         yield "That counts if the items with gold labels are a random part of all."
     if checks.blank:
