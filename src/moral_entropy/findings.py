@@ -288,8 +288,8 @@ def merge_alike(findings: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
     kinds: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         if RANK[finding.level] <= RANK["note"]:
-            who = finding.subject if finding.metric in GROUPS else ""
-            kinds.setdefault((finding.check, finding.metric, who), []).append(finding)
+            group = finding.subject if finding.metric in GROUPS else ""
+            kinds.setdefault((finding.check, finding.metric, group), []).append(finding)
     groups = []
     for alike in kinds.values():
         worst = min(alike, key=lambda finding: RANK[finding.level])

@@ -148,13 +148,13 @@ def check(name, seeds, share):
     """Assert that at most this share of the rows is wrong."""
     results = [misses(SETS[name], seed) for seed in seeds]
     wrong, rows = [text for texts, _ in results for text in texts], sum(n for _, n in results)
-    assert len(wrong) <= np.ceil(share * rows), wrong
+    assert len(wrong) <= int(share * rows), wrong
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_the_screen_says_is_so(name):
-    # Two sets are few: the slow test holds it to one in ten.
-    check(name, (1, 2), 0.2)
+    # Of two sets with one question nothing may be wrong; the slow test looks at thirty.
+    check(name, (1, 2), 0.1)
 
 
 @pytest.mark.slow

@@ -92,8 +92,8 @@ def alike_groups(rows: Patterns) -> list[tuple[Ints, float, float]]:
     for group in joined([(one_p, other_p)], len(busy)).groups if len(one_p) else ():
         at = np.ix_(group, group)
         weight_aa = np.where(counted_aa[at], shared_aa[at], 0.0)
-        same, expected = (float(np.average(share_aa[at], weights=weight_aa)) for share_aa in (same_aa, expected_aa))
-        groups.append((busy[group], same, expected))
+        shares = [float(np.average(share_aa[at], weights=weight_aa)) for share_aa in (same_aa, expected_aa)]
+        groups.append((busy[group], shares[0], shares[1]))
     return groups
 
 
@@ -155,12 +155,12 @@ def _with_the_label(r_aa: Floats, weight_aa: Floats) -> Floats:
 def check_alike(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     """Name annotators far more alike than the others, and say what would change if they counted as one."""
     groups = alike_groups(fit.patterns) if fit.options.mixed and not consensus.votes.anonymous else []
-    counted = [[annotator_name(consensus, fit, a) for a in group] for group in fit.counted_groups]
+    identical = [[annotator_name(consensus, fit, a) for a in group] for group in fit.counted_groups]
     for group, agreed, expected in groups[:MOST_GROUPS]:
         names = [annotator_name(consensus, fit, a) for a in group]
-        options = replace(fit.options, draws=0, merge=tuple(PLUS.join(each) for each in (*counted, names)))
-        merged = fit_ballot(consensus.votes, fit.ballot, consensus.priors, options, fit.item_prior, silent)
-        changed = float(np.average(merged.label_i != fit.label_i, weights=fit.ballot.count_i))
+        options = replace(fit.options, draws=0, merge=tuple(PLUS.join(each) for each in (*identical, names)))
+        as_one = fit_ballot(consensus.votes, fit.ballot, consensus.priors, options, fit.item_prior, silent)
+        changed = float(np.average(as_one.label_i != fit.label_i, weights=fit.ballot.count_i))
         yield finding_of(
             fit, "votes", "alike", agreed - expected, subject=listed(names, most=6), n=len(names), level="doubt",
             text=(

@@ -233,26 +233,12 @@ def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
     n_voted = float(ballot.count_i[ballot.votes_i > 0].sum())
     if not len(item_i):
         return finding_of(fit, "identifiability", "unsupported_labels", 0, n=round(n_voted))
-    prevalence_dk, patterns = fit.states.prevalence_k(fit.weight_dg), fit.patterns
-    domain_i = np.zeros(len(item_i), dtype=np.int64)
-    if patterns.n_domains > 1:
-        domain_i = patterns.domain_r[patterns.row_i[item_i]].astype(np.int64)
-    with np.errstate(divide="ignore"):
-        likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(prevalence_dk[domain_i])
-    row_i = np.arange(len(item_i))
-    reversed_i = likelihood_ik[row_i, label_i[item_i]] > likelihood_ik[row_i, counts_ik[item_i].argmax(axis=1)]
-    n, by_votes = (float(ballot.count_i[some_i].sum()) for some_i in (item_i, item_i[reversed_i]))
+    n = float(ballot.count_i[item_i].sum())
     share, first = n / n_voted, consensus.votes.items[int(ballot.item_i[item_i[0]])]
-    reasons = {"the votes themselves are read the other way round": by_votes,
-               "the share of the label outweighs the votes": n - by_votes}  # fmt: skip
-    why = "; ".join(f"on {count:,.0f} of them {reason}" if count < n else reason
-                    for reason, count in reasons.items() if count > 0)  # fmt: skip
     return finding_of(
         fit, "identifiability", "unsupported_labels", n, n=round(n_voted),
         level=level_of(share > UNSUPPORTED, bad=share > MANY_UNSUPPORTED),
-        text=(
-            f"on {n:,.0f} items ({share:.2%}; first: {first}) the model chose a label that no annotator gave: {why}."
-        ),
+        text=f"on {n:,.0f} items ({share:.2%}; first: {first}) the model chose a label that no annotator gave.",
         meaning="That takes annotators worse than guessing or a very common label; often two labels have been swapped.",
         remedy=(
             "Look at these items in the report (filter: nobody voted for the consensus) and at annotators who "
