@@ -164,8 +164,8 @@ class StageOptions:
                 raise TypeError(msg)
             section, field_name = places[name]
             by_section.setdefault(section, {})[field_name] = value
-        own = by_section.pop("")
-        return replace(self, **own, **{name: replace(getattr(self, name), **new) for name, new in by_section.items()})
+        top = by_section.pop("")
+        return replace(self, **top, **{name: replace(getattr(self, name), **new) for name, new in by_section.items()})
 
 
 @contextmanager
@@ -184,9 +184,9 @@ def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
     for declared in fields(stage):
         if about := declared.metadata.get("option"):
             name = declared.name
-            shown = {"everyday": name in stage.everyday, "rare": name in stage.rare}
+            marks = {"everyday": name in stage.everyday, "rare": name in stage.rare}
             by_default = {"flag": f"--{name.replace('_', '-')}", "panel": stage.panel}
-            options.append(Option(name, kinds[name], declared.default, **{**by_default, **about, **shown}))
+            options.append(Option(name, kinds[name], declared.default, **{**by_default, **about, **marks}))
     return tuple(options)
 
 
@@ -259,8 +259,8 @@ def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
                 return convert(value, choice, typed=typed)
     if origin in (tuple, Sequence):
         return _convert_to_tuple(value, kinds if origin is tuple else (*kinds, ...), typed=typed)
-    chosen = origin is Literal and value in kinds
-    if kind in (Any, object) or chosen or (kind is NoneType and value is None):
+    is_choice = origin is Literal and value in kinds
+    if kind in (Any, object) or is_choice or (kind is NoneType and value is None):
         return value
     types, make = SCALARS.get(origin or kind, ((), str))
     if isinstance(value, types):
@@ -321,8 +321,8 @@ def _ways_to_write(kind: Any) -> Iterator[tuple[str, str]]:
     elif origin is tuple and kinds[0] is not float:
         yield "A,B,…", "write names separated by single commas, as care,fairness"
     elif origin is tuple:
-        many = ("X,Y,…", "write numbers separated by commas, as 80,20")
-        yield many if kinds[1] is ... else ("X,Y", "write two numbers, as 1.8,1.2")
+        any_number = ("X,Y,…", "write numbers separated by commas, as 80,20")
+        yield any_number if kinds[1] is ... else ("X,Y", "write two numbers, as 1.8,1.2")
     else:
         scalars = {
             int: ("N", "write a whole number"),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,8 @@ from moral_entropy.option_fields import from_plain, lists_options
 from moral_entropy.options import AuditOptions, ValidationOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
-from moral_entropy.rules.table import AuditTable, grade_rules
-from moral_entropy.runs.folder import MANIFEST, change_manifest, read_manifest, writing
+from moral_entropy.rules.table import grade_rules
+from moral_entropy.runs.folder import MANIFEST, change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
@@ -115,16 +115,7 @@ def audit(
               options.groups.annotators, options.groups.target, options.judges.roles)  # fmt: skip
     with writing(out, force=force, inputs=inputs, sheets=sheets) as folder:
         run = _with_checked(make_run(read, options, command, watch, progress), answers)
-        with watch.timing("write"):
-            run.write_to(folder, lambda share: progress("writing", share))
-            # What rows about items were made from is not held while the report is written.
-            run = _write_sheets(replace(run, tables={}, path=folder), out, sheets)
-        if options.report:
-            with watch.timing("report"):
-                progress("report", 0.0)
-                write_report(run)
-        manifest = change_manifest(folder, seconds=watch.rounded)
-    return run.moved(Path(out), manifest)
+        return write_run(run, folder, Path(out), watch, progress, sheets)
 
 
 def _read_and_settle(read: Callable[[], Votes], answers: pl.DataFrame) -> Votes:
@@ -138,13 +129,26 @@ def _with_checked(run: Run, answers: pl.DataFrame | None) -> Run:
     return with_rows(run, answers.cast({"item": run.tables["items"].schema["item"]}))
 
 
-def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> Run:
-    """Write the next sheet to fill in; take the answers of earlier ones over, and those that lie in the old folder."""
-    if sheets:
-        run = with_answers(run, sheets)
-        keep_sheets(Path(out), run.folder, sheets)
-    add_sheet(run)
-    return run
+def write_run(
+    run: Run, folder: Path, out: Path, watch: Stopwatch, progress: Progress, sheets: Sequence[Any] = ()
+) -> Run:
+    """Write tables, the next sheet to fill in and the report; return the run as it will be at its place.
+
+    The answers of earlier sheets are taken over, and so are sheets that lie in the old folder.
+    """
+    with watch.timing("write"):
+        run.write_to(folder, lambda share: progress("writing", share))
+        # What rows about items were made from is not held while the report is written.
+        run = replace(run, tables={}, path=folder)
+        if sheets:
+            run = with_answers(run, sheets)
+            keep_sheets(out, folder, sheets)
+        add_sheet(run)
+    if run.manifest["options"]["report"]:
+        with watch.timing("report"):
+            progress("report", 0.0)
+            write_report(run)
+    return run.moved(out, change_manifest(folder, seconds=watch.rounded))
 
 
 def make_run(
@@ -172,42 +176,43 @@ def make_run(
             consensus = fit(votes, options.fit, priors=priors, item_priors=item_priors, progress=progress)
             if options.fit.use_gold:
                 recalibrate_beside_evidence(consensus, item_priors)
-        group_tables: dict[str, Any] = {}
-        group_manifest: dict[str, Any] = {}
-        between = None
+        extra: dict[str, pl.DataFrame] = {}
+        facts: dict[str, Any] = {}
+        between, seed = None, options.fit.seed
         if options.groups.asked:
+            # Late: most audits have no groups, and SciPy's statistics take long to load.
+            from moral_entropy.groups.table import study_groups
+
             with watch.timing("groups"):
-                group_tables, group_facts, between = compare_groups(consensus, options, progress)
-                group_manifest = {"groups": group_facts}
+                progress("groups", 0.0)
+                extra, facts["groups"], between = study_groups(consensus, options.groups)
         with watch.timing("entropy"):
             entropies = item_entropies(consensus, between)
             sums = entropy_sums(consensus, entropies)
         with watch.timing("audit"):
-            graded = grade_rules(
-                consensus,
-                options.grade,
-                seed=options.fit.seed,
-                advance=lambda share: progress("auditing", share),
-            )
+            graded = grade_rules(consensus, options.grade, seed=seed, advance=partial(progress, "auditing"))
         with watch.timing("outliers"):
-            outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
+            outliers = find_outliers(consensus, entropies, advance=partial(progress, "outliers"))
         with watch.timing("checks"):
             labels = label_facts(consensus)
-            findings = check(consensus, graded, options, progress)
-            findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
-        text_tables, text_manifest = {}, {}
+            findings = run_checks(consensus, seed=seed, advance=partial(progress, "checking"))
+            role_by_judge = {row["judge"]: row["role"] for row in roles["judges"]} if roles else {}
+            findings += [*gold_findings(graded.frame), *recalibration_findings(consensus)]
+            findings += judge_findings(votes, role_by_judge)
         if evidence:
             with watch.timing("texts"):
                 text_tables, text_findings = study_texts(consensus, evidence, options)
-                text_manifest = {"text_worth": evidence.facts}
-                findings += mute(text_findings, options.verdict.ignore)
-        small = small_tables(consensus, sums, graded, outliers, findings, group_tables | text_tables)
+                findings, facts["text_worth"] = [*findings, *text_findings], evidence.facts
+                extra = extra | text_tables
+        findings = mute(findings, options.verdict.ignore)
+        small = small_tables(consensus, sums, graded, outliers, findings, extra)
         tables = item_tables(consensus, entropies) | small
-    manifest = manifest_facts(
-        consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
-    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
-    manifest["questions"] = [facts | label for facts, label in zip(manifest["questions"], labels, strict=True)]
-    manifest |= group_manifest | text_manifest | judge_facts(roles, manifest["notes"])
+    alarms = warning_sentences(findings)
+    manifest = manifest_facts(consensus, sums, options, command=command, warnings=alarms, seconds=watch.seconds)
+    manifest |= {"advice": graded.advice.text, "best_rule": graded.advice.best, **facts}
+    manifest["questions"] = [fact | label for fact, label in zip(manifest["questions"], labels, strict=True)]
+    if roles is not None:
+        manifest |= {"roles": roles, "notes": [*manifest["notes"], f"{roles['said']}."]}
     return Run(manifest, tables, consensus=consensus)
 
 
@@ -248,18 +253,14 @@ def settle(
     options = from_plain(AuditOptions, run.manifest["options"], MANIFEST)
     options = options.changed({"gold_as_evidence": True, "spot_check": (), "decisions": None}, "settle")
     read, watch = partial(_read_and_settle, partial(read_run_votes, run), answers), Stopwatch()
-    settled = make_run(read, options, command, watch, progress or silent, priors_of(run.manifest))
+    progress = progress or silent
+    new = make_run(read, options, command, watch, progress, priors_of(run.manifest))
     facts = {name: run.manifest[name] for name in ("input", "columns", "guessed", "rows", "dropped", "notes")}
-    settled = _with_checked(replace(settled, manifest=settled.manifest | facts), answers)
+    new = _with_checked(replace(new, manifest=new.manifest | facts), answers)
     if out is None:
-        return settled
+        return new
     with writing(out, force=force, inputs=()) as folder:
-        settled.write_to(folder)
-        placed = replace(settled, tables={}, path=folder)
-        add_sheet(placed)
-        if options.report:
-            write_report(placed)
-    return placed.moved(Path(out), read_manifest(Path(out)))
+        return write_run(new, folder, Path(out), watch, progress)
 
 
 def votes_with_answers(votes: Votes, answers: pl.DataFrame) -> Votes:
@@ -303,37 +304,6 @@ def study_texts(consensus: Consensus, evidence: Any, options: AuditOptions) -> A
 
     groupings = read_groupings(consensus.votes, options.groups)
     return text_tables(consensus, evidence, {by.column: (by.names, by.group_a) for by in groupings})
-
-
-def compare_groups(consensus: Consensus, options: AuditOptions, progress: Progress) -> Any:
-    """Compare the groups of annotators that are asked for."""
-    # Late: most audits have no groups, and SciPy's statistics take long to load.
-    from moral_entropy.groups.table import study_groups
-
-    progress("groups", 0.0)
-    return study_groups(consensus, options.groups)
-
-
-def check(consensus: Consensus, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
-    """Make the cheap checks of the consensus, and hold it against gold as the audit has graded it."""
-    cheap = run_checks(consensus, seed=options.fit.seed, advance=lambda share: progress("checking", share))
-    taught = recalibration_findings(consensus)
-    return [*cheap, *gold_findings(audit.frame), *taught]
-
-
-def judge_facts(roles: Mapping[str, Any] | None, notes: Sequence[str]) -> dict[str, Any]:
-    """Return what the manifest says of judges: who they are, and a note about it."""
-    facts: dict[str, Any] = {"notes": list(notes)}
-    if roles is not None:
-        facts["roles"] = roles
-        facts["notes"].append(f"{roles['said']}.")
-    return facts
-
-
-def check_judges(votes: Votes, roles: Mapping[str, Any] | None) -> list[Finding]:
-    """Look at every judge."""
-    role_by_judge = {row["judge"]: row["role"] for row in roles["judges"]} if roles else {}
-    return judge_findings(votes, role_by_judge)
 
 
 def read_for_audit(source: Any, options: AuditOptions) -> Votes:

@@ -45,15 +45,14 @@ from moral_entropy.model.priors import Priors, check_priors, priors_for
 from moral_entropy.model.search import SAMPLE_VOTES
 from moral_entropy.model.threads import available_cores
 from moral_entropy.options import AuditOptions, FitOptions
+from moral_entropy.pipeline import write_run
 from moral_entropy.progress import Progress, Stopwatch, silent
-from moral_entropy.report.html import write_report
 from moral_entropy.rules.cells import RuleSums, rule_sums, sort_into_cells
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.rules.table import grade_rules
-from moral_entropy.runs.folder import change_manifest, note_files, write_table, writing
+from moral_entropy.runs.folder import write_table, writing
 from moral_entropy.runs.make import count_votes, entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.run import Run
-from moral_entropy.verdict.sheet import add_sheet
 from moral_entropy.votes.ballots import note_positive
 from moral_entropy.votes.parts import Part, Shape, dataset_paths, empty_votes, load_part, survey
 from moral_entropy.votes.source import digest_of
@@ -288,14 +287,9 @@ def audit_on_cluster(
         )
         run = _run(sample, with_gold, (sums, graded, items), plan, counts, command, watch)
         run.manifest["cluster"] = {"workers": cluster, "parts": len(parts)}
-        with watch.timing("write"):
-            run = _written(run, folder)
-        if options.report:
-            with watch.timing("report"):
-                progress("report", 0.0)
-                write_report(run)
-        manifest = change_manifest(folder, seconds=watch.rounded)
-    return run.moved(Path(out), manifest)
+        for leftover in [*folder.glob(".*"), *folder.glob("*.parquet/.*")]:
+            leftover.unlink()
+        return write_run(run, folder, Path(out), watch, progress)
 
 
 def _refuse(options: AuditOptions) -> None:
@@ -465,14 +459,3 @@ def _run(
     )
     manifest |= {"advice": audit.advice.text, "best_rule": audit.advice.best}
     return Run(manifest, tables, consensus=None)
-
-
-def _written(run: Run, folder: Path) -> Run:
-    """Write what the driver made next to what the workers wrote, and the sheet to check by hand."""
-    for leftover in [*folder.glob(".*"), *folder.glob("*.parquet/.*")]:
-        leftover.unlink()
-    run.write_to(folder)
-    note_files(folder, sorted(path.name for path in folder.glob("*.parquet") if path.is_dir()))
-    run = replace(run, tables={}, path=folder)
-    add_sheet(run)
-    return run

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
 from moral_entropy.cli.flags import Json, Quiet, SettingsFile, command_line
+from moral_entropy.errors import UsageError
 from moral_entropy.files import refuse_missing
 from moral_entropy.options import AuditOptions
-
-if TYPE_CHECKING:
-    from moral_entropy.runs.run import Run
 
 Source = Annotated[
     list[str],
@@ -57,24 +53,22 @@ def audit(
     from moral_entropy.progress import Bars
 
     with Bars(hidden=quiet or json) as progress:
-        keywords = {"force": force, "command": command_line(context), "progress": progress}
+        keywords: dict[str, Any] = {"force": force, "command": command_line(context), "progress": progress}
         votes = source[0] if len(source) == 1 else source
-        run = (_on_cluster(cluster) if cluster else _here())(votes, out, options, **keywords)
+        if cluster:
+            from moral_entropy.scale import audit_on_cluster
+
+            if len(source) > 1:
+                msg = "--cluster reads one folder of Parquet files. Put the files into one."
+                raise UsageError(msg)
+            run = audit_on_cluster(source[0], out, options, cluster=cluster, **keywords)
+        else:
+            from moral_entropy.pipeline import audit as audit_here
+
+            run = audit_here(votes, out, options, **keywords)
     if json:
         print_run_as_json(run)
     elif quiet:
         print_warnings(run.manifest["warnings"])
     else:
         print_run(run, verbose=verbose)
-
-
-def _here() -> Callable[..., Run]:
-    from moral_entropy.pipeline import audit
-
-    return audit
-
-
-def _on_cluster(cluster: str) -> Callable[..., Run]:
-    from moral_entropy.scale import audit_on_cluster
-
-    return partial(audit_on_cluster, cluster=cluster)

@@ -74,11 +74,11 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
         records: list[dict[str, Any]] = [{**asdict(limit), "held": limit.held} for limit in limits]
         lines = [*map(str, limits)]
         if options.verdict is not None:
-            wanted, answer = options.verdict.replace("-", " "), opened.verdict.answer
-            held = is_at_least(answer, wanted)
-            outcome = "holds" if held else "failed"
-            records.append({"figure": "verdict", "value": answer, "limit": wanted, "outcome": outcome, "held": held})
-            lines.append(f"{'holds' if held else 'FAILED'}: the verdict is {answer!r}, wanted {wanted!r}")
+            least, answer = options.verdict.replace("-", " "), opened.verdict.answer
+            holds = is_at_least(answer, least)
+            outcome = "holds" if holds else "failed"
+            records.append({"figure": "verdict", "value": answer, "limit": least, "outcome": outcome, "held": holds})
+            lines.append(f"{'holds' if holds else 'FAILED'}: the verdict is {answer!r}, wanted {least!r}")
     outcomes = {str(record["outcome"]) for record in records}
     if options.summary is not None:
         _write_summary(opened, lines, options.summary)

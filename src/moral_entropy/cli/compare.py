@@ -60,8 +60,8 @@ def compare(run_a: RunA, run_b: RunB = None, by: By = None, json: Json = False, 
     Example: moral-entropy compare run-a/ run-b/
     """
     if (by is None) == (run_b is None):
-        few = "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one."
-        msg = few if by is None else "--by compares the groups of one run: give one run folder."
+        missing = "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one."
+        msg = missing if by is None else "--by compares the groups of one run: give one run folder."
         raise UsageError(msg)
     from moral_entropy.batches import flips
     from moral_entropy.comparison import compare as compare_two

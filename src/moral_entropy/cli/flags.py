@@ -45,13 +45,6 @@ def command_line(context: typer.Context) -> str:
     return shlex.join(["moral-entropy", *(context.obj or [])])
 
 
-def refuse_existing(out: Path, *, force: bool) -> None:
-    """Refuse to write over a file, unless `--force` allows it."""
-    if out.exists() and not force:
-        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
-        raise UsageError(msg)
-
-
 def read_flag(flag: str, text: str, kind: Any) -> Any:
     """Convert what was typed after a flag to its type, or say how to write it."""
     try:
@@ -101,22 +94,22 @@ def _flat_parameters(
     command: Callable[..., None], hints: Mapping[str, Any], stages: Mapping[str, type[StageOptions]]
 ) -> Iterator[inspect.Parameter]:
     """Yield the parameters of a command as typer shows them, options as flags."""
-    few, rare = False, list[str]()
+    shortened, rare = False, list[str]()
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in stages:
             yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
             continue
         options = flags_of(stages[name])
         rare += [keyword.replace("_", "-") for keyword in rare_options(stages[name])]
-        few |= (everyday := any(option.everyday for _, option in options))
+        shortened |= (everyday := any(option.everyday for _, option in options))
         for _, option in options:
             yield _flag_parameter(option, hidden=everyday and not option.everyday, paired="settings" in hints)
-    if few:
+    if shortened:
         about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
         yield _parameter("help_all", bool, "--help-all", default=False, **about)
     if rare:
         help = f"Any option, also those without a flag: {', '.join(rare)}. May be repeated. Example: --set {rare[0]}=…"
-        yield _parameter("set_options", list[str] | None, "--set", help=help, metavar="NAME=VALUE", hidden=few)
+        yield _parameter("set_options", list[str] | None, "--set", help=help, metavar="NAME=VALUE", hidden=shortened)
 
 
 def flags_of(stage: type[StageOptions]) -> list[tuple[str, Option]]:

@@ -117,8 +117,8 @@ def _judge_lines(rows: pl.DataFrame) -> Iterator[str | Table]:
     graded, copies = (rows["n_known"] > 0).any(), (rows["counted_with"] != "").any()
     records = rows.head(MOST_ROWS).to_dicts()
     for row in records:
-        others = row["counted_with"].split(", ")
-        row["with"] = f"{len(others)} others" if len(others) > 1 else row["counted_with"]
+        copies_of = row["counted_with"].split(", ")
+        row["with"] = f"{len(copies_of)} others" if len(copies_of) > 1 else row["counted_with"]
     cells = "judge: {judge:28} | role: {role}" + " | counted with: {with:24}" * copies + " | votes: {n_votes:,}"
     added = rows["nats"].is_not_null().any()
     yield rows_table(records, cells + RIGHT * graded + AGREES + ADDS * added, n_words=2 + copies)
@@ -160,7 +160,7 @@ def _score_lines(scores: Score, run: str) -> Iterator[str | Table]:
 
 def _undecided(rows: pl.DataFrame, apart: pl.DataFrame, run: str) -> Iterator[str]:
     """Say what would settle what is undecided."""
-    names = [*rows["group"], *(f"{group} - {other}" for group, other in apart.select("group", "other").rows())]
+    names = [*rows["group"], *(f"{group_a} - {group_b}" for group_a, group_b in apart.select("group", "other").rows())]
     for name, row in zip(names, [*rows.to_dicts(), *apart.to_dicts()], strict=True):
         if row["verdict"] == "undecided" and row["n_gold"]:
             begin = f"{printable(name, 40)}: " if rows.height > 1 else ""

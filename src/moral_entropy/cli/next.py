@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from moral_entropy.cli.flags import Force, Json, Run, read_flag, refuse_existing
+from moral_entropy.cli.flags import Force, Json, Run, read_flag
 from moral_entropy.cli.screen import filled, printable, rows_table, show
 from moral_entropy.errors import UsageError
+from moral_entropy.files import check_free
 from moral_entropy.names import ALL
 from moral_entropy.option_fields import StageOptions, option
 
@@ -76,7 +77,7 @@ def next_items(run: Run, options: NextOptions, force: Force = False, json: Json 
     """
     target, out = _target(options.target), None if options.out is None else Path(options.out)
     if out is not None:
-        refuse_existing(out, force=force)
+        check_free(out, force=force)
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from moral_entropy.cli.flags import Force, refuse_existing
+from moral_entropy.cli.flags import Force
 from moral_entropy.errors import UsageError
+from moral_entropy.files import check_free
 
 Model = Annotated[str, Argument(metavar="MODEL", help="A model folder, as train wrote it.")]
 Texts = Annotated[str, Argument(metavar="TEXTS", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped.")]
@@ -35,7 +36,7 @@ def predict(
     if out.suffix not in ENDINGS:
         msg = f"{out} ends in none of {', '.join(ENDINGS)}, so its format is unknown. Choose another name with -o."
         raise UsageError(msg)
-    refuse_existing(out, force=force)
+    check_free(out, force=force)
     from moral_entropy.files import whole_file, without_formulas
     from moral_entropy.progress import bar
     from moral_entropy.train.classifier import load_classifier, read_texts

@@ -16,7 +16,7 @@ from moral_entropy.findings import Finding
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import parts_note
 from moral_entropy.rules.advice import OFF_BY
-from moral_entropy.runs.run import Run, model_notes
+from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
 from moral_entropy.verdict.summary import NARROW as WIDTH
@@ -59,7 +59,6 @@ def _details(run: Run, summary: Summary) -> Iterator[str | Table]:
     yield from (line for note in summary.notes for line in wrap(note, WIDTH))
     yield ""
     yield from question_parts(run)
-    yield from (line for note in model_notes(run.manifest) for line in wrap(note, WIDTH))
     rules = list(rule_parts(run))
     yield from ["", *rules] if rules else []
     yield from wrap(str(run.manifest["advice"]), WIDTH)

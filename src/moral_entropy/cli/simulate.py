@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Option
 
-from moral_entropy.cli.flags import Force, refuse_existing
+from moral_entropy.cli.flags import Force
 from moral_entropy.errors import UsageError
+from moral_entropy.files import check_free
 from moral_entropy.option_fields import StageOptions, option
 
 Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="The Parquet file to write.")]
@@ -61,7 +62,7 @@ def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
 
     Example: moral-entropy simulate --like mftc -o votes.parquet
     """
-    refuse_existing(out, force=force)
+    check_free(out, force=force)
     if out.suffix != ".parquet":
         msg = f"votes are written as Parquet, and {out.name} does not end in .parquet. Write -o {out.stem}.parquet."
         raise UsageError(msg)

@@ -21,7 +21,7 @@ from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.words import TEMPLATES, fill_template, order_notes, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
-from moral_entropy.runs.run import Run, as_run, cautions, model_notes
+from moral_entropy.runs.run import Run, as_run, cautions
 from moral_entropy.verdict.rates import ends_in_percent, pooled_rate
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
@@ -294,7 +294,6 @@ def protocol(run: Run) -> str:
         f"diagonal and {off}). p is the posterior probability averaged over {m['draws']:,} draws around the mode (seed "
         f"{m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
         f"{m['input']['sha256'] or '(none: a dataframe)'}."
-        + "".join(f" {note[0].upper()}{note[1:]}." for note in model_notes(m))
     )
 
 

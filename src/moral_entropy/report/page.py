@@ -37,7 +37,7 @@ from moral_entropy.report.words import (
     shown_title,
     votes_per_item,
 )  # fmt: skip
-from moral_entropy.runs.run import Run, cautions, model_notes, read_findings
+from moral_entropy.runs.run import Run, cautions, read_findings
 from moral_entropy.verdict.checked import checks_of
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.summary import outlying_people, reading_notes
@@ -76,7 +76,6 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
         "title": shown_title(run),
         "size": shown_size(run),
         "verdict": asdict(run.verdict),
-        "notes": model_notes(run.manifest),
         "label_notes": [*label_notes(run), *order_notes(run)],
         "interval": run.interval,
         "anonymous": bool(run.manifest["anonymous"]),

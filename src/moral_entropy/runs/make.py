@@ -23,13 +23,12 @@ from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
 from moral_entropy.model.fit import LEAST_SHARE, MOST_SHARE, THIN
-from moral_entropy.model.priors import Priors
 from moral_entropy.model.threads import available_cores
 from moral_entropy.names import ALL
 from moral_entropy.option_fields import as_plain
 from moral_entropy.options import AuditOptions, Model
 from moral_entropy.rules.table import AuditTable
-from moral_entropy.runs.folder import ROWS_PER_GROUP
+from moral_entropy.runs.folder import ROWS_PER_GROUP, plain_facts
 from moral_entropy.runs.run import SCHEMA, Table, findings_frame
 from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, SCORE, with_between, with_ids
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
@@ -132,7 +131,7 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
     return {
         "question": pl.repeat(ballot.question, len(item_i), eager=True),
         "item": votes.items.gather(item_i),
-        "domain": domain_names(votes, item_i),
+        "domain": _names(votes.domains, votes.domain_i[item_i]),
         "n_votes": ballot.votes_i[chunk].astype(np.int32),
         "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
         "p_map": fit.posterior_ik[chunk][row_i, about_i],
@@ -147,8 +146,8 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
         **{name: parts[name] for name in ALL_PARTS},
         "count": ballot.count_i[chunk],
         "part": pl.repeat(ballot.part, len(item_i), eager=True),
-        "gold": _label_names(ballot, ballot.gold_i[chunk]),
-        "published": _label_names(ballot, ballot.published_i[chunk]),
+        "gold": _names(ballot.labels, ballot.gold_i[chunk]),
+        "published": _names(ballot.labels, ballot.published_i[chunk]),
         **{name: part for name, part in parts.items() if name == BETWEEN},
     }
 
@@ -169,20 +168,9 @@ def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
     return np.bincount(key_v, minlength=n_items * n_labels).reshape(n_items, n_labels)
 
 
-def domain_names(votes: Votes, item_i: Ints) -> pl.Series:
-    """Return the domains of some items by name, null where an item has none."""
-    names = pl.Series([*votes.domains, None], dtype=pl.String)
-    # The code of no domain is -1: the last entry, which is null.
-    return names.gather(votes.domain_i[item_i] % len(names))
-
-
-def _label_names(ballot: Ballot, label_i: Ints) -> pl.Series:
-    """Return labels by name, null where an item has none."""
-    if (label_i == UNKNOWN).all():
-        return pl.repeat(None, len(label_i), dtype=pl.String, eager=True)
-    names = pl.Series([*ballot.labels, None], dtype=pl.String)
-    # The code of no label is -1: the last entry, which is null.
-    return names.gather(label_i.astype(np.int64) % len(names))
+def _names(names: Sequence[str], code_x: Ints) -> pl.Series:
+    """Return names by their codes; null where the code is -1: there is none."""
+    return pl.Series([*names, None], dtype=pl.String).gather(code_x.astype(np.int64) % (len(names) + 1))
 
 
 def _or_null(values_i: Floats) -> pl.Series:
@@ -334,7 +322,7 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
             *divmod(cell_c, ballot.n_labels), fit.confusion_akv.ravel(), low_akv.ravel(), high_akv.ravel(),
         ])  # fmt: skip
     fit_x, annotator_x, votes_x, against_x, true_x, voted_x, rate_x, low_x, high_x = _joined(columns)
-    named = {
+    columns_by_name = {
         **_names_of_fits(consensus, fit_x),
         "annotator": consensus.votes.annotators.gather(annotator_x),
         "n_votes": votes_x,
@@ -346,7 +334,7 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
         "high": _or_null(high_x),
     }
     schema = with_ids(SCHEMAS["annotators"], annotator=consensus.votes.annotators.dtype)
-    return pl.DataFrame({name: named[name] for name in schema}, schema=schema)
+    return pl.DataFrame({name: columns_by_name[name] for name in schema}, schema=schema)
 
 
 def _joined(columns: Iterable[Sequence[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
@@ -401,7 +389,7 @@ def push_frame(consensus: Consensus) -> pl.DataFrame:
             )
     fit_x, annotator_x, voted_x, class_x, push_x, low_x, high_x = _joined(columns)
     annotators = pl.concat([consensus.votes.annotators, pl.Series([None], dtype=consensus.votes.annotators.dtype)])
-    named = {
+    columns_by_name = {
         **_names_of_fits(consensus, fit_x),
         "annotator": annotators.gather(annotator_x % len(annotators)),
         "voted": _names_of_labels(consensus, fit_x, voted_x),
@@ -410,7 +398,7 @@ def push_frame(consensus: Consensus) -> pl.DataFrame:
         "low": _or_null(low_x),
         "high": _or_null(high_x),
     }
-    return pl.DataFrame(named, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))
+    return pl.DataFrame(columns_by_name, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))
 
 
 # --- The manifest ----------------------------------------------------------------------------------------------------
@@ -458,7 +446,7 @@ def manifest_facts(
         "questions": [_fit_facts(fit, votes, sum_df.sum(axis=0), counts_b.tolist()) for fit, sum_df, counts_b in fits],
         "converged": consensus.converged,
         "fit_by": options.fit_by,
-        "priors": _prior_facts(consensus.priors),
+        "priors": plain_facts(vars(consensus.priors)),
         **asdict(consensus.options),
         "threads": consensus.options.threads or available_cores(),
         "formulas": formulas(options.fit.model, between=BETWEEN in mean_parts(sums[0].sum(axis=0))),
@@ -471,15 +459,11 @@ def manifest_facts(
 
 def reading_facts(votes: Votes, counts: Ints) -> dict[str, Any]:
     """Return what was read and what was left out."""
-    reading, (items, without_votes, _) = votes.reading, counts[0].tolist()
+    reading, (items, without_votes, _) = plain_facts(vars(votes.reading)), counts[0].tolist()
+    names = ("columns", "guessed", "rows", "dropped", "notes", *(["not_read"] if reading["not_read"] else []))
     return {
-        "input": {"source": reading.source, "sha256": reading.sha256},
-        "columns": dict(reading.columns),
-        "guessed": list(reading.guessed),
-        "rows": reading.rows,
-        "dropped": dict(reading.dropped),
-        "notes": list(reading.notes),
-        **({"not_read": list(reading.not_read)} if reading.not_read else {}),
+        "input": {"source": reading["source"], "sha256": reading["sha256"]},
+        **{name: reading[name] for name in names},
         "items": items,
         "items_without_votes": without_votes,
         "annotators": len(votes.annotators),
@@ -529,16 +513,6 @@ def _mixture_facts(fit: QuestionFit, domains: Sequence[str]) -> dict[str, Any] |
         return None
     names = [*domains, None] if len(fit.weight_dg) > 1 else []
     return {"points": fit.states.points, "domains": names, "weights": fit.weight_dg.tolist()}
-
-
-def _prior_facts(priors: Priors) -> dict[str, Any]:
-    return {
-        "prevalence": priors.prevalence,
-        "diagonal": priors.diagonal,
-        "off_diagonal": priors.off_diagonal,
-        "annotators": {str(name): np.asarray(cells).tolist() for name, cells in priors.annotators.items()},
-        "by_question": {name: list(alpha) for name, alpha in priors.by_question.items()},
-    }
 
 
 def formulas(model: Model, *, between: bool = False) -> dict[str, str]:

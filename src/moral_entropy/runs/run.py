@@ -397,7 +397,9 @@ class Run:
             digests[file.name] = digest_of(file)
             if advance is not None:
                 advance((n + 1) / len(self.tables))
-        write_manifest(folder, {**self.manifest, FILES: digests})
+        # Workers of a cluster have written theirs.
+        parts = {path.name: digest_of(path) for path in sorted(folder.glob("*.parquet")) if path.is_dir()}
+        write_manifest(folder, {**self.manifest, FILES: digests | parts})
 
     @property
     def in_one_line(self) -> str:
@@ -498,21 +500,3 @@ def add_findings(run: Run, findings: Iterable[Finding]) -> None:
     with whole_file(run.folder / "findings.parquet") as partial:
         pl.concat([earlier, frame]).write_parquet(partial, compression="zstd")
     note_files(run.folder, ["findings.parquet"])
-
-
-def model_notes(manifest: dict[str, Any]) -> list[str]:
-    """Describe how the consensus differs from the paper's model; no notes where it does not.
-
-    Examples
-    --------
-    >>> model_notes({"pooling": "full", "questions": []})
-    ['full pooling: all annotators have the same error rates']
-    >>> model_notes({"questions": []})
-    []
-    """
-    notes = []
-    if manifest.get("pooling", "none") == "full":
-        notes.append("full pooling: all annotators have the same error rates")
-    if manifest.get("constrain", "none") != "none":
-        notes.append("constrained: every annotator's chance to be right is kept at chance or above")
-    return notes
