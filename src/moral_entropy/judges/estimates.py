@@ -23,6 +23,7 @@ from scipy.sparse import coo_array
 from scipy.special import logit, ndtri, softmax
 
 from moral_entropy.rules.intervals import jeffreys_interval
+from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats, Ints
 
 FEWEST = 5
@@ -383,6 +384,28 @@ def answers_needed(estimate: Estimate, limit: float, mass: float = 0.9) -> int |
         return None
     remaining = distance**2 - max(estimate.se**2 - estimate.spread**2 / estimate.n_known, 0.0)
     return math.ceil(estimate.spread**2 / remaining - 1e-9) if remaining > 1e-12 else None
+
+
+def decide(estimate: Estimate, limit: float | None, n_items: int, mass: float = 0.9) -> tuple[str, int | None]:
+    """Say on which side of a limit a mean is, and if that is undecided, how many more known answers would decide.
+
+    Without known answers nobody knows. The number is None where there are not so many items.
+
+    Examples
+    --------
+    >>> estimate = known_mean(np.repeat([1.0, 0.0], [45, 5]))
+    >>> decide(estimate, 0.7, 500), decide(estimate, 0.85, 500), decide(estimate, 0.99, 500)
+    (('trusted', None), ('undecided', 55), ('untrusted', None))
+    """
+    if limit is None:
+        return "", None
+    # Rounded: a bound at the limit shall not go by its last bits.
+    if estimate.n_known >= FEWEST and round(estimate.low - limit, DECIMALS) >= 0:
+        return "trusted", None
+    if estimate.n_known >= FEWEST and round(estimate.high - limit, DECIMALS) < 0:
+        return "untrusted", None
+    n_needed = answers_needed(estimate, limit, mass)
+    return "undecided", None if n_needed is None or n_needed > n_items else max(n_needed - estimate.n_known, 1)
 
 
 def effective_number(weight_i: Floats) -> float:

@@ -7,6 +7,7 @@ the models alone. Gold that was evidence for the fit cannot grade it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,10 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from moral_entropy.errors import UsageError
 from moral_entropy.findings import listed, many, without_warnings
-from moral_entropy.items.states import FittedStates, positions
+from moral_entropy.items.states import positions
 from moral_entropy.judges.estimates import Answers
 from moral_entropy.judges.roles import LLM, PERSON, roles_of
-from moral_entropy.model.states import States
+from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question, Run
@@ -152,18 +153,24 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     cluster_column
         Column of the votes that says which items belong together; by default the first of `CLUSTERS`.
     """
-    rows = run.table("items", where=pl.col("question") == question.name).select("item", "p", "p_map", "gold", "count")
+    rows = run.table("items", where=pl.col("question") == question.name).select(
+        "item", "domain", "p", "p_map", "gold", "count"
+    )
     votes = run.table("votes", where=pl.col("question") == question.name)
     labels, items = list(question.labels), rows["item"]
     decided, people, notes = _who_judges(run, votes, roles)
     judges = list(decided)
     truth_ik = np.zeros((len(items), len(labels)))
     likelihood_sik = truth_ik[None]
+    p_ik, model_ik = (_probabilities(run, question, rows, column) for column in ("p", "p_map"))
     if people:
-        truth_ik, likelihood_sik = _aggregate(
-            votes.filter(pl.col("annotator").cast(pl.String).is_in(people)), items, labels
-        )
-        votes = votes.filter(~pl.col("annotator").cast(pl.String).is_in(people))
+        by_person = pl.col("annotator").cast(pl.String).is_in(people)
+        truth_ik, likelihood_sik = _aggregate(votes.filter(by_person), rows, labels)
+        # What the judges would have said without the people.
+        votes, p_ik, model_ik = votes.filter(~by_person), np.full_like(p_ik, 1e-9), np.full_like(p_ik, 1e-9)
+        for place, fitted in _refit(votes, rows, labels, draws=0):
+            p_ik[place], model_ik[place] = fitted.p_ik, fitted.posterior_ik
+        p_ik, model_ik = (q_ik / q_ik.sum(axis=1, keepdims=True) for q_ik in (p_ik, model_ik))
     answer_i, sheet_i, n_chosen = _answers(run, question, items)
     if n_chosen:
         notes.append(
@@ -174,13 +181,12 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     truth_ik[gold_i != UNKNOWN] = np.eye(len(labels))[gold_i[gold_i != UNKNOWN]]
     likelihood_sik[:, gold_i != UNKNOWN] = truth_ik[gold_i != UNKNOWN]
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
-    p_ik = _panel_probabilities(run, question, items, judges, votes) if people else _probabilities(run, question, rows)
     guess_ik = p_ik
     if known_i.any() and not known_i.all() and not evidence:
         # As the model has it: what is published is pooled with the vote share, which draws systems together.
-        guess_ik = p_ik if people else _probabilities(run, question, rows, "p_map")
+        guess_ik = model_ik
         if known_i.sum() >= ENOUGH and len(judges) <= MOST_JUDGES:
-            guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), guess_ik, likelihood_sik[0], known_i)
+            guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), model_ik, likelihood_sik[0], known_i)
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(
@@ -202,32 +208,41 @@ def _who_judges(run: Run, votes: pl.DataFrame, roles: Any) -> tuple[dict[str, st
     return models, people, [sentence, note]
 
 
-def _aggregate(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> tuple[Floats, Floats]:
-    """Return probabilities of people's answers, 0 where nobody answered, and likelihoods at the mode and in draws."""
+def _refit(
+    votes: pl.DataFrame, rows: pl.DataFrame, labels: list[str], **options: Any
+) -> Iterator[tuple[Any, QuestionFit]]:
+    """Fit a part of the annotators on their own, and yield where items and labels of each fit are among all."""
     from moral_entropy.model.fit import fit
     from moral_entropy.votes.read import read_votes
 
-    counts_ik = _counts(votes, items, labels)
+    long = votes.select("item", pl.col("annotator").cast(pl.String), "label").join(
+        rows.select("item", "domain"), on="item", how="left", maintain_order="left"
+    )
+    with without_warnings():
+        domain = "domain" if rows["domain"].n_unique() > 1 else ""
+        consensus = fit(read_votes(long, keep_case=True, on_repeat="count", domain=domain), **options)
+    for fitted in consensus.fits:
+        at_f = positions(consensus.votes.items.gather(fitted.ballot.item_i), rows["item"].to_list(), default=0)
+        yield np.ix_(at_f, np.array([labels.index(label) for label in fitted.ballot.labels])), fitted
+
+
+def _aggregate(votes: pl.DataFrame, rows: pl.DataFrame, labels: list[str]) -> tuple[Floats, Floats]:
+    """Return probabilities of people's answers, 0 where nobody answered, and likelihoods at the mode and in draws."""
+    counts_ik = _counts(votes, rows["item"], labels)
     votes_i = counts_ik.sum(axis=1)
     truth_ik = counts_ik / np.maximum(votes_i, 1.0)[:, None]
     # Of one vote per item nobody knows how often it is wrong.
     if np.median(votes_i[votes_i > 0]) < 2 or (counts_ik.sum(axis=0) > 0).sum() < 2:
         return truth_ik, truth_ik[None].copy()
-    with without_warnings():
-        long = votes.select("item", pl.col("annotator").cast(pl.String), "label")
-        consensus = fit(read_votes(long, keep_case=True, on_repeat="count"), draws=DRAWS, model="paper")
-    [fitted] = consensus.fits
-    at_f = positions(consensus.votes.items.gather(fitted.ballot.item_i), items.to_list(), default=0)
-    place_k = np.array([labels.index(label) for label in fitted.ballot.labels])
-    draws_sfk = fitted.draws_of(np.arange(fitted.patterns.n_rows))[:, fitted.patterns.row_i]
-    # Without the share of each label among these items: that of the systems is what is asked for.
-    prior_sk = np.stack([fitted.prevalence_k, *fitted.prevalence_sk])
-    likelihood_sfk = np.stack([fitted.posterior_ik, *draws_sfk]) / prior_sk[:, None]
-    truth_ik, likelihood_sik = np.zeros_like(truth_ik), np.zeros((len(prior_sk), *truth_ik.shape))
-    truth_ik[np.ix_(at_f, place_k)] = fitted.p_ik
-    likelihood_sik[np.ix_(np.arange(len(prior_sk)), at_f, place_k)] = likelihood_sfk / likelihood_sfk.sum(
-        axis=2, keepdims=True
-    )
+    likelihood_sik = np.zeros((DRAWS + 1, *truth_ik.shape))
+    for place, fitted in _refit(votes, rows.with_columns(domain=pl.lit("")), labels, draws=DRAWS, model="paper"):
+        draws_sfk = fitted.draws_of(np.arange(fitted.patterns.n_rows))[:, fitted.patterns.row_i]
+        posterior_sfk = np.stack([fitted.posterior_ik, *draws_sfk])
+        # Without the share of each label among these items: that of the systems is what is asked for.
+        likelihood_sfk = posterior_sfk / np.stack([fitted.prevalence_k, *fitted.prevalence_sk])[:, None]
+        truth_ik[place] = fitted.p_ik
+        for likelihood_ik, draw_fk in zip(likelihood_sik, likelihood_sfk, strict=True):
+            likelihood_ik[place] = draw_fk / draw_fk.sum(axis=1, keepdims=True)
     return truth_ik, likelihood_sik
 
 
@@ -301,8 +316,7 @@ def _codes(names: pl.Series, labels: list[str]) -> Ints:
     return np.asarray(positions(names, labels, default=UNKNOWN), dtype=np.int64)
 
 
-def _probabilities(run: Run, question: Question, items: pl.DataFrame, column: str = "p") -> Floats:
-    """Return label probabilities: as published, or in another column that has them."""
+def _probabilities(run: Run, question: Question, items: pl.DataFrame, column: str) -> Floats:
     if question.positive is not None:
         p_i = items[column].to_numpy()
         p_ik = np.stack([1.0 - p_i, p_i], axis=1)
@@ -311,17 +325,6 @@ def _probabilities(run: Run, question: Question, items: pl.DataFrame, column: st
     by_item = rows.group_by("item", maintain_order=True).agg(column)
     joined = items.select("item").join(by_item, on="item", how="left", maintain_order="left")
     return np.asarray(joined[column].list.to_array(len(question.labels)).to_numpy(), dtype=np.float64)
-
-
-def _panel_probabilities(
-    run: Run, question: Question, items: pl.Series, judges: list[str], votes: pl.DataFrame
-) -> Floats:
-    """Return the label probabilities that the judges would have given without the people."""
-    log_iz, vote_jzk, mix_zk, group_j = fitted_votes(run, question, items, judges)
-    vote_ji = vote_matrix(votes, items, judges, list(question.labels))
-    for j in np.unique(group_j, return_index=True)[1]:
-        log_iz = log_iz + np.where((vote_ji[j] == UNKNOWN)[:, None], 0.0, vote_jzk[j].T[np.maximum(vote_ji[j], 0)])
-    return np.asarray(softmax(log_iz, axis=1) @ mix_zk)
 
 
 def vote_matrix(votes: pl.DataFrame, items: pl.Series, judges: list[str], labels: list[str]) -> Ints:
@@ -334,43 +337,6 @@ def vote_matrix(votes: pl.DataFrame, items: pl.Series, judges: list[str], labels
     # Backwards: of two votes of one judge on one item the first stays.
     vote_ji[judge_v[::-1], item_v[::-1]] = _codes(coded["label"], labels)[::-1]
     return vote_ji
-
-
-def fitted_votes(
-    run: Run, question: Question, items: pl.Series, judges: list[str]
-) -> tuple[Floats, Floats, Floats, Ints]:
-    """Read how judges vote, from the first part of a question that was fitted in several.
-
-    Axes: **j** judge, **i** item, **k** label, **z** state between labels. Log weights of the states `prior_iz`, the
-    log probability of every vote by state `vote_jzk`, the labels of each state `mix_zk`, and the group that each judge
-    is counted with `group_j`: copies, and those whom the audit found to be far more alike than the others.
-    """
-    fit = next(fit for fit in run.manifest["questions"] if fit["question"] == question.name)
-    labels, n_labels = fit["labels"], len(fit["labels"])
-    here = (pl.col("question") == fit["question"]) & (pl.col("part") == fit["part"])
-    domain_i: Ints = np.zeros(len(items), dtype=np.int64)
-    if fit["mixture"] is None:
-        states, weight_dz = States(n_labels), np.array([[fit["prevalence"][label] for label in labels]])
-    else:
-        between = FittedStates.of(fit)
-        states, weight_dz = between.states, between.states.weight_of_states(between.weight_dg)
-        if between.domains:
-            domains = run.table("items", where=here).select("item", "domain")
-            joined = items.to_frame("item").join(domains, on="item", how="left", maintain_order="left")
-            domain_i = between.domain_i(joined["domain"])
-    cells = run.table("annotators", where=here)
-    names = cells["annotator"].cast(pl.String).gather_every(n_labels**2).to_list()
-    # Who voted in another part only tells nothing here.
-    nothing_akv = np.full((1, n_labels, n_labels), 1.0 / n_labels)
-    confusion_akv = np.concatenate([cells["probability"].to_numpy().reshape(-1, n_labels, n_labels), nothing_akv])
-    place_j = positions(pl.Series(judges, dtype=pl.String), names, default=len(names))
-    alike = run.findings.filter(metric="alike", question=question.name)["subject"]
-    group_j = np.arange(len(judges))
-    for members in (*fit["counted_as_one"], *(text.split(", ") for text in alike)):
-        at = np.flatnonzero(np.isin(judges, [str(name) for name in members]))
-        group_j[np.isin(group_j, group_j[at])] = group_j[at].min(initial=len(judges))
-    vote_jzk = np.log(states.votes_azv(confusion_akv[place_j]))
-    return np.log(weight_dz)[domain_i], vote_jzk, states.mix_zk, group_j
 
 
 def _counts(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> Floats:

@@ -34,11 +34,7 @@ SHOWN_SECOND = {*SECOND, "2", "ba", "swap", "swapped", "reversed", "true"}
 """What a column position says where the second was shown first."""
 
 RANKING = schema("text question name", "int n", "float win_rate strength low high", "int rank rank_low rank_high")
-POSITIONS = schema(
-    "text question judge",
-    "int n",
-    bounded("bias", "discrimination"),
-)
+POSITIONS = schema("text question judge", "int n", bounded("bias", "discrimination"))
 
 
 class Comparisons(NamedTuple):
@@ -157,6 +153,7 @@ def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
     [0, 1, 2]
     """
     from scipy.optimize import minimize
+    from scipy.sparse import coo_array
 
     n_orders = n_judges if n_judges <= MOST_JUDGES else 1
     order_v = votes.judge_v if n_orders > 1 or n_judges == 1 else np.zeros(len(votes.judge_v), dtype=np.int64)
@@ -164,23 +161,22 @@ def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
     won_vo = np.eye(3)[votes.outcome_v]
     scale = 1.0
 
-    def parts(at: Floats) -> tuple[Floats, Floats, Floats]:
+    row_v = np.tile(np.arange(len(won_vo)), 4)
+    columns = np.concatenate([votes.first_v, votes.second_v, cuts[0] + order_v, cuts[1] + votes.judge_v])
+
+    def linear(at: Floats) -> tuple[Any, Floats]:
+        """Return the slopes of the log-odds of every vote, votes by parameters, and the probability of outcomes."""
         strength_n, order_j, log_j, tie = np.split(at, cuts)
         gap_v = strength_n[votes.first_v] - strength_n[votes.second_v]
         slope_v = np.exp(log_j)[votes.judge_v]
-        return gap_v, slope_v, _outcomes(slope_v * gap_v + order_j[order_v] * votes.shown_v, tie[0])
+        entries = np.concatenate([slope_v, -slope_v, votes.shown_v, slope_v * gap_v])
+        design = coo_array((entries, (row_v, columns)), shape=(len(won_vo), cuts[-1])).tocsr()
+        return design, _outcomes(slope_v * gap_v + order_j[order_v] * votes.shown_v, tie[0])
 
     def penalised(at: Floats) -> tuple[float, Floats]:
-        gap_v, slope_v, p_vo = parts(at)
+        design, p_vo = linear(at)
         off_vo = p_vo - won_vo
-        pull_v = (off_vo[:, 0] - off_vo[:, 1]) / 2
-        steep_v = pull_v * slope_v
-        slope = np.concatenate([
-            np.bincount(votes.first_v, steep_v, n_names) - np.bincount(votes.second_v, steep_v, n_names),
-            np.bincount(order_v, pull_v * votes.shown_v, n_orders),
-            np.bincount(votes.judge_v, steep_v * gap_v, n_judges),
-            [off_vo[:, 2].sum()],
-        ])  # fmt: skip
+        slope = np.append(design.T @ (off_vo[:, 0] - off_vo[:, 1]) / 2, off_vo[:, 2].sum())
         loss = -float(np.log(np.maximum((p_vo * won_vo).sum(axis=1), 1e-300)).sum())
         return loss + float((precision * at) @ at) / 2, slope + precision * at
 
@@ -188,27 +184,19 @@ def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
     for _ in range(3):
         precision = 1.0 / np.repeat([scale, ORDER_SD, DISCRIMINATION_SD, 3.0], [n_names, n_orders, n_judges, 1]) ** 2
         at = minimize(penalised, at, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
-        covariance = _covariance(votes, order_v, cuts, precision, *parts(at))
+        covariance = _covariance(*linear(at), precision[:-1])
         spread_n = covariance[:n_names] if covariance.ndim == 1 else np.diag(covariance)[:n_names]
         scale = max(math.sqrt(float(np.mean(at[:n_names] ** 2 + spread_n))), 0.1)
     strength_n, order_j, log_j, tie = np.split(at, cuts)
     return Strengths(strength_n, np.exp(log_j), order_j, float(tie[0]), covariance)
 
 
-def _covariance(
-    votes: Comparisons, order_v: Ints, cuts: Ints, precision: Floats, gap_v: Floats, slope_v: Floats, p_vo: Floats,
-) -> Floats:  # fmt: skip
+def _covariance(design: Any, p_vo: Floats, precision: Floats) -> Floats:
     """Return the inverse of the curvature, without that of ties, which moves all outcomes of a pair alike."""
-    from scipy.sparse import coo_array
-
-    n, row_v = len(gap_v), np.arange(len(gap_v))
     weight_v = (p_vo[:, 0] + p_vo[:, 1] - (p_vo[:, 0] - p_vo[:, 1]) ** 2) / 4
-    columns = np.concatenate([votes.first_v, votes.second_v, cuts[0] + order_v, cuts[1] + votes.judge_v])
-    entries = np.concatenate([slope_v, -slope_v, votes.shown_v, slope_v * gap_v])
-    design = coo_array((entries, (np.tile(row_v, 4), columns)), shape=(n, cuts[-1])).tocsr()
-    if cuts[-1] > MOST_DENSE:
-        return np.asarray(1.0 / (design.multiply(design).T @ weight_v + precision[:-1]))
-    curvature = (design.T @ design.multiply(weight_v[:, None]).tocsr()).toarray() + np.diag(precision[:-1])
+    if len(precision) > MOST_DENSE:
+        return np.asarray(1.0 / (design.multiply(design).T @ weight_v + precision))
+    curvature = (design.T @ design.multiply(weight_v[:, None]).tocsr()).toarray() + np.diag(precision)
     return np.asarray(np.linalg.inv(curvature))
 
 

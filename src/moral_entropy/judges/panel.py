@@ -1,23 +1,22 @@
-"""Run → the votes of a panel on one question, what any part of it would have said, which part is best, better labels.
+"""Run → the votes of a panel on one question, what each judge adds, which part of it is best, what it is worth.
 
-How each judge votes is as the run has fitted it. From 30 known answers on these overrule the fit: they say how each
-judge votes, what it adds and which panel is best; whatever grades was learnt on other items. Without them nobody is
-graded: the consensus of all takes the side of judges who err together.
+From 30 known answers on these say how each judge votes, what it adds and which panel is best; whatever grades was
+learnt on other items. Without them nobody is graded: the consensus of all takes the side of judges who err together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import softmax, stdtrit
+from scipy.special import log_softmax, stdtrit
 
-from moral_entropy.judges.known import ENOUGH, KnownItems, fitted_votes, vote_matrix
+from moral_entropy.judges.known import ENOUGH, KnownItems, vote_matrix
 from moral_entropy.judges.values import schema
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import highest, tie_key
@@ -37,7 +36,7 @@ PANELS = schema("text question judges", "int size", "float wrong wrong_unseen")
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A panel on one question. Axes: **j** judge, **i** item, **k** label, **z** state between labels.
+    """A panel on one question. Axes: **j** judge, **i** item.
 
     Parameters
     ----------
@@ -47,16 +46,13 @@ class Panel:
         Which of them the panel is looked at on.
     vote_ji
         Votes of the judges, or `UNKNOWN`.
-    prior_iz, vote_jzk, mix_zk, group_j
-        As `fitted_votes` returns them.
+    group_j
+        Whom each judge is counted with: copies, and those whom the audit found to be far more alike than the others.
     """
 
     reference: KnownItems
     at_i: Ints
     vote_ji: Ints
-    prior_iz: Floats
-    vote_jzk: Floats
-    mix_zk: Floats
     group_j: Ints
 
     @property
@@ -75,66 +71,57 @@ class Panel:
         return self.reference.weight_i[self.at_i]
 
     @property
-    def n_known(self) -> int:
-        """How many answers are known."""
-        return int((self.gold_i != UNKNOWN).sum())
+    def originals(self) -> list[int]:
+        """Of judges who are counted as one, the first: the number of a group is that of its first judge."""
+        return [int(j) for j in np.unique(self.group_j)]
 
-    def take(self, rows: Ints) -> Panel:
-        """Return the panel on a part of the items."""
-        return replace(self, at_i=self.at_i[rows], vote_ji=self.vote_ji[:, rows], prior_iz=self.prior_iz[rows])
-
-    def learnt(self, rows: Ints) -> Panel:
-        """Return the panel as the known answers of a part of the items describe it: states are labels."""
-        n_labels = self.mix_zk.shape[1]
-        here = rows[self.gold_i[rows] != UNKNOWN]
-        # One pseudo-vote for the label itself and half a one for each: as good as the model's own prior.
-        count_jkv = np.tile(0.5 + 0.5 * np.eye(n_labels), (len(self.judges), 1, 1))
-        for j, vote_i in enumerate(self.vote_ji[:, here]):
-            voted_i = vote_i != UNKNOWN
-            np.add.at(count_jkv[j], (self.gold_i[here][voted_i], vote_i[voted_i]), 1.0)
-        share_k = np.bincount(self.gold_i[here], weights=self.weight_i[here], minlength=n_labels) + 0.5
-        prior_iz = np.tile(np.log(share_k / share_k.sum()), (len(self.gold_i), 1))
-        vote_jzk = np.log(count_jkv / count_jkv.sum(axis=2, keepdims=True))
-        return replace(self, prior_iz=prior_iz, vote_jzk=vote_jzk, mix_zk=np.eye(n_labels))
-
-    def evidence(self, j: int) -> Floats:
-        """Return the log likelihood of one judge's votes by item and state; 0 where there is none."""
-        vote_i = self.vote_ji[j]
-        return np.asarray(np.where((vote_i == UNKNOWN)[:, None], 0.0, self.vote_jzk[j].T[np.maximum(vote_i, 0)]))
-
-    def log_weights(self, members: Sequence[int]) -> Floats:
-        """Return log weights of the states by the votes of some judges, copies counted once: `log_iz`."""
-        members_once = {int(self.group_j[j]): j for j in reversed(members)}.values()
-        return np.asarray(self.prior_iz + sum(self.evidence(j) for j in members_once))
-
-    def labels(self, log_iz: Floats) -> Floats:
-        """Return label probabilities by log weights of states: `p_ik`."""
-        return np.asarray(softmax(log_iz, axis=1) @ self.mix_zk)
-
-    def others(self, j: int) -> list[int]:
-        """Return everybody who is not counted with one judge."""
-        return [colleague for colleague in range(len(self.judges)) if self.group_j[colleague] != self.group_j[j]]
-
-    def halves(self) -> list[Panel]:
-        """Return the panel on two halves of the known answers; in each, judges vote as the answers of the other say."""
-        panel = self.take(np.flatnonzero(self.gold_i != UNKNOWN))
-        half_i = np.random.default_rng(panel.n_known).permutation(panel.n_known) % 2
-        rows = [np.flatnonzero(half_i == half) for half in (0, 1)]
-        return [panel.learnt(rows[1 - half]).take(rows[half]) for half in (0, 1)]
+    @cached_property
+    def counts_ik(self) -> Ints:
+        """Votes by label, of judges who are counted as one those of the first."""
+        labels = np.arange(len(self.reference.question.labels))
+        return np.stack([(self.vote_ji[self.originals] == label).sum(axis=0) for label in labels], axis=1)
 
 
 def read_panel(run: Run, reference: KnownItems) -> Panel:
     """Read the panel of one question from a run; of many items a part."""
-    n, judges = len(reference.items), reference.judges
+    n, judges, question = len(reference.items), reference.judges, reference.question
     at_i = np.arange(n)
     if n > MOST_ITEMS:
         order_i = np.random.default_rng([0, n]).permutation(n)
         at_i = np.sort(order_i[np.argsort(~reference.known_i[order_i], kind="stable")][:MOST_ITEMS])
-    items, question = reference.items.gather(at_i), reference.question
     votes = run.table("votes", where=pl.col("question") == question.name).drop_nulls("annotator")
-    vote_ji = vote_matrix(votes, items, judges, list(question.labels))
-    fitted = fitted_votes(run, question, items, judges)
-    return Panel(reference, at_i, vote_ji, *fitted)
+    vote_ji = vote_matrix(votes, reference.items.gather(at_i), judges, list(question.labels))
+    copies = [fit["counted_as_one"] for fit in run.manifest["questions"] if fit["question"] == question.name]
+    alike = run.findings.filter(metric="alike", question=question.name)["subject"]
+    group_j = np.arange(len(judges))
+    for members in (*chain(*copies), *(text.split(", ") for text in alike)):
+        at = np.flatnonzero(np.isin(judges, [str(name) for name in members]))
+        group_j[np.isin(group_j, group_j[at])] = group_j[at].min(initial=len(judges))
+    return Panel(reference, at_i, vote_ji, group_j)
+
+
+def _halves(panel: Panel) -> list[tuple[Ints, Floats, Floats, Floats]]:
+    """Return each half of the known answers, as the other half says that judges vote.
+
+    Answers `gold_i`, weights `weight_i`, log shares of the labels `log_k`, and log likelihoods of the labels by every
+    judge's vote `log_jik`, 0 where there is none.
+    """
+    rows, n_labels = np.flatnonzero(panel.gold_i != UNKNOWN), len(panel.reference.question.labels)
+    half_i = np.random.default_rng(len(rows)).permutation(len(rows)) % 2
+    halves = []
+    for half in (0, 1):
+        learn, grade = rows[half_i != half], rows[half_i == half]
+        # One pseudo-vote for the label itself and half a one for each: as good as the model's own prior.
+        count_jkv = np.tile(0.5 + 0.5 * np.eye(n_labels), (len(panel.judges), 1, 1))
+        judge_v, at_v = np.nonzero(panel.vote_ji[:, learn] != UNKNOWN)
+        np.add.at(count_jkv, (judge_v, panel.gold_i[learn][at_v], panel.vote_ji[:, learn][judge_v, at_v]), 1.0)
+        log_jvk = np.log(count_jkv / count_jkv.sum(axis=2, keepdims=True)).transpose(0, 2, 1)
+        share_k = np.bincount(panel.gold_i[learn], weights=panel.weight_i[learn], minlength=n_labels) + 0.5
+        vote_ji = panel.vote_ji[:, grade]
+        log_jik = np.take_along_axis(log_jvk, np.maximum(vote_ji, 0)[:, :, None], axis=1)
+        log_jik[vote_ji == UNKNOWN] = 0.0
+        halves.append((panel.gold_i[grade], panel.weight_i[grade], np.log(share_k / share_k.sum()), log_jik))
+    return halves
 
 
 def added_by_each(panel: Panel) -> pl.DataFrame:
@@ -143,17 +130,18 @@ def added_by_each(panel: Panel) -> pl.DataFrame:
     `nats` is the log score of the right label with the judge less that without, mean per item; `saved` the share of
     items labelled right with the judge and wrong without, less the opposite. Each has its standard error.
     """
-    halves = panel.halves()
-    weight_i = np.concatenate([half.weight_i for half in halves])
+    halves = _halves(panel)
+    weight_i = np.concatenate([weight_i for _, weight_i, _, _ in halves])
     rows = []
     for j in range(len(panel.judges)):
         nats, saved = [], []
-        for half in halves:
-            log_iz, at = half.log_weights(half.others(j)), np.arange(len(half.gold_i))
-            before_ik, after_ik = half.labels(log_iz), half.labels(log_iz + half.evidence(j))
-            log_before, log_after = (np.log(p_ik[at, half.gold_i] + FLOOR) for p_ik in (before_ik, after_ik))
-            nats.append(log_after - log_before)
-            saved.append(1.0 * (highest(after_ik) == half.gold_i) - (highest(before_ik) == half.gold_i))
+        for gold_i, _, log_k, log_jik in halves:
+            before_ik = log_k + log_jik[[i for i in panel.originals if i != panel.group_j[j]]].sum(axis=0)
+            after_ik = before_ik + log_jik[j]
+            log_before_i, log_after_i = (log_softmax(log_ik, axis=1)[np.arange(len(gold_i)), gold_i]
+                                         for log_ik in (before_ik, after_ik))  # fmt: skip
+            nats.append(log_after_i - log_before_i)
+            saved.append(1.0 * (highest(after_ik) == gold_i) - (highest(before_ik) == gold_i))
         rows.append((*_mean(np.concatenate(nats), weight_i), *_mean(np.concatenate(saved), weight_i)))
     return pl.DataFrame(rows, schema=ADDED, orient="row")
 
@@ -171,24 +159,20 @@ def best_panels(panel: Panel) -> pl.DataFrame:
     chosen on one half of them and graded on the other: a fair figure, as the best of many panels looks better than it
     is. Of judges who are counted as one only the first may be in a panel.
     """
-    halves = panel.halves()
-    evidence = [np.stack([half.evidence(j) for j in range(len(panel.judges))]) for half in halves]
+    halves = _halves(panel)
 
     def wrong_shares(members: tuple[int, ...]) -> list[float]:
         """Return which share a panel labels wrong in each half."""
-        p_hik = [half.labels(half.prior_iz + evidence_jiz[list(members)].sum(axis=0))
-                 for half, evidence_jiz in zip(halves, evidence, strict=True)]  # fmt: skip
-        return [float(np.average(highest(p_ik) != half.gold_i, weights=half.weight_i))
-                for half, p_ik in zip(halves, p_hik, strict=True)]  # fmt: skip
+        return [float(np.average(highest(log_k + log_jik[list(members)].sum(axis=0)) != gold_i, weights=weight_i))
+                for gold_i, weight_i, log_k, log_jik in halves]  # fmt: skip
 
-    originals = np.unique(panel.group_j, return_index=True)[1].tolist()
-    alone = sorted(originals, key=lambda j: (tie_key(float(np.mean(wrong_shares((j,))))), j))
+    alone = sorted(panel.originals, key=lambda j: (tie_key(float(np.mean(wrong_shares((j,))))), j))
     candidates = sorted(alone[:EXHAUSTIVE])
     tried: list[tuple[int, ...]] = [(j,) for j in sorted(alone)]
     tried += [members for size in range(2, len(candidates) + 1) for members in combinations(candidates, size)]
     size_p = np.array([len(members) for members in tried])
     share_ph = np.array([wrong_shares(members) for members in tried])
-    wrong_p = np.average(share_ph, axis=1, weights=[half.weight_i.sum() for half in halves])
+    wrong_p = np.average(share_ph, axis=1, weights=[weight_i.sum() for _, weight_i, _, _ in halves])
     rows: list[tuple[Any, ...]] = []
     for p in np.lexsort((tie_key(wrong_p), size_p)).tolist():
         if not rows or tie_key(wrong_p[p]) < tie_key(rows[-1][3]):

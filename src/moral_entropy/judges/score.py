@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,8 +22,8 @@ from moral_entropy.judges.estimates import (
     FEWEST,
     NOTHING,
     Estimate,
-    answers_needed,
     corrected_means,
+    decide,
     difference,
     known_mean,
     ppi_mean,
@@ -40,8 +40,6 @@ from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats, Ints
-
-Verdict = Literal["trusted", "untrusted", "undecided", ""]
 
 MOST_PAIRS = 6
 """Systems up to which every two are compared; of more, each with the highest."""
@@ -84,7 +82,7 @@ class Score:
     interval: float
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> str:
         """Whether the limit is kept by all scores: untrusted if one is not, undecided if one may not."""
         verdicts = self.frame["verdict"].to_list()
         return next((name for name in ("untrusted", "undecided", "trusted") if name in verdicts), "")
@@ -155,22 +153,30 @@ def score(
         names, system_i = systems_of(run, part, reference.items, by)
         notes += reference.notes[1:]
         for quantity in quantities(part, value_by_label, pairwise=is_pairwise(run, part)):
-            systems, apart = _estimates(run, reference, quantity, names, system_i, mass)
+            systems, paired = _estimates(run, reference, quantity, names, system_i, mass)
             limit = None if at_least is None else quantity.limit(at_least)
-            rows += [_score_row(part.name, quantity, system, limit, mass) for system in systems]
-            gaps += [_gap_row(part.name, quantity, *pair, apart, mass) for pair in _pairs(systems)]
+            begin = (part.name, quantity.name)
+            for system in systems:
+                figures = _figures(system["estimates"], quantity, quantity.minimum)
+                verdict = decide(system["estimates"][0], limit, system["n_items"], mass)
+                about = (system["name"], system["n_items"], system["n_known"], system["method"])
+                rows.append((*begin, *about, *figures, None if limit is None else quantity.unscaled(limit), *verdict))
+            for first, second in _pairs(systems):
+                estimates = list(map(difference, first["estimates"], second["estimates"]))
+                if paired is not None and first["method"] == second["method"] == "corrected":
+                    estimates[0] = paired(first["at"], second["at"])
+                verdict = decide(estimates[0], 0.0, min(first["n_items"], second["n_items"]), mass)
+                pair = (first["name"], second["name"], estimates[0].n_known)
+                gaps.append((*begin, *pair, *_figures(estimates, quantity, 0.0), *verdict))
             notes += _notes(run, reference, quantity, systems)
     scores, differences = (pl.DataFrame(table, schema=columns, orient="row")
                            for table, columns in ((rows, SCORES), (gaps, DIFFERENCES)))  # fmt: skip
     return Score(scores, differences, tuple(dict.fromkeys(notes)), mass)
 
 
-Gap = Callable[[int, int], Estimate]
-
-
 def _estimates(
     run: Run, reference: KnownItems, quantity: Quantity, names: list[str], system_i: Ints, mass: float
-) -> tuple[list[dict[str, Any]], Gap | None]:
+) -> tuple[list[dict[str, Any]], Callable[[int, int], Estimate] | None]:
     """Return every system's estimates of a quantity, on the scale from 0 to 1, and differences that are paired."""
     value_k, answers = quantity.value_k, reference.answers(system_i)
     n_s, known_s = np.bincount(system_i), np.bincount(system_i, answers.known_i)
@@ -223,57 +229,9 @@ def drawn_means(consensus: Consensus, reference: KnownItems, value_k: Floats, sy
     return sums_gs / np.bincount(system_i, weights=reference.weight_i, minlength=n_systems)[:, None]
 
 
-def verdict_of(estimate: Estimate, limit: float | None) -> Verdict:
-    """Say on which side of a limit a score is; without known answers nobody knows.
-
-    Examples
-    --------
-    >>> estimate = known_mean(np.repeat([1.0, 0.0], [45, 5]))
-    >>> verdict_of(estimate, 0.7), verdict_of(estimate, 0.85), verdict_of(estimate, 0.99)
-    ('trusted', 'undecided', 'untrusted')
-    """
-    if limit is None or estimate.n_known < FEWEST:
-        return "" if limit is None else "undecided"
-    # Rounded: a bound at the limit shall not go by its last bits.
-    if round(estimate.low - limit, DECIMALS) >= 0:
-        return "trusted"
-    return "untrusted" if round(estimate.high - limit, DECIMALS) < 0 else "undecided"
-
-
-def _decided(estimate: Estimate, limit: float | None, n_items: int, mass: float) -> tuple[Verdict, int | None]:
-    """Return the verdict, and how many more known answers would decide; None if it is decided, or no number would."""
-    verdict = verdict_of(estimate, limit)
-    n_needed = answers_needed(estimate, limit, mass) if verdict == "undecided" and limit is not None else None
-    return verdict, None if n_needed is None or n_needed > n_items else max(n_needed - estimate.n_known, 1)
-
-
-def _score_row(
-    question: str, quantity: Quantity, system: dict[str, Any], limit: float | None, mass: float
-) -> tuple[Any, ...]:
-    figures = _figures(system["estimates"], quantity.maximum - quantity.minimum, quantity.minimum)
-    return (question, quantity.name, system["name"], system["n_items"], system["n_known"], system["method"], *figures,
-            None if limit is None else quantity.unscaled(limit),
-            *_decided(system["estimates"][0], limit, system["n_items"], mass))  # fmt: skip
-
-
-def _gap_row(
-    question: str,
-    quantity: Quantity,
-    first: dict[str, Any],
-    second: dict[str, Any],
-    paired: Gap | None,
-    mass: float,
-) -> tuple[Any, ...]:
-    gaps = [difference(*pair) for pair in zip(first["estimates"], second["estimates"], strict=True)]
-    if paired is not None and first["method"] == second["method"] == "corrected":
-        gaps[0] = paired(first["at"], second["at"])
-    figures = _figures(gaps, quantity.maximum - quantity.minimum)
-    return (question, quantity.name, first["name"], second["name"], gaps[0].n_known, *figures,
-            *_decided(gaps[0], 0.0, min(first["n_items"], second["n_items"]), mass))  # fmt: skip
-
-
-def _figures(estimates: Sequence[Estimate], scale: float, offset: float = 0.0) -> list[float | None]:
+def _figures(estimates: Sequence[Estimate], quantity: Quantity, offset: float) -> list[float | None]:
     """Return values and bounds on the scale of the labels; None where there is no estimate."""
+    scale = quantity.maximum - quantity.minimum
     return [
         None if math.isnan(estimate.value) else offset + scale * figure
         for estimate in estimates

@@ -108,7 +108,7 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
 def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judges:
     panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
     quantity = quantities(reference.question, options.value_of())[0]
-    graded = 1 < len(panel.judges) <= MOST_JUDGES and panel.n_known >= ENOUGH
+    graded = 1 < len(panel.judges) <= MOST_JUDGES and reference.n_known >= ENOUGH
     frame = _frame(panel, added_by_each(panel) if graded else None, mass)
     # A crowd whose members vote on few items each is no panel to choose from.
     complete = graded and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
@@ -134,7 +134,7 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
 def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
     rows = [_row(panel, j, mass) | ({} if added is None else added.row(j, named=True))
             for j in range(len(panel.judges))]  # fmt: skip
-    order = "right_all" if panel.n_known >= ENOUGH else "agrees"
+    order = "right_all" if panel.reference.n_known >= ENOUGH else "agrees"
     rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(order) or -1.0, DECIMALS), rows[j]["judge"]))
     for place, j in enumerate(rank):
         rows[j]["advice"] = _advice(panel, rows[j], [rows[i]["judge"] for i in rank[:place]])
@@ -148,19 +148,21 @@ def _row(panel: Panel, j: int, mass: float) -> dict[str, Any]:
     right_i = (vote_i == panel.gold_i).astype(float)
     right = known_mean(right_i[reference], panel.weight_i[reference], cluster_i[reference], mass)
     figures: dict[str, Estimate] = {"right": right, "right_all": right}
-    if panel.others(j) and len(panel.judges) <= MOST_JUDGES and voted.any():
-        p_ik = panel.labels(panel.log_weights(panel.others(j)))
-        expected_i = p_ik[np.arange(len(vote_i)), np.maximum(vote_i, 0)]
-        figures["agrees"] = known_mean(expected_i[voted], panel.weight_i[voted], cluster_i[voted], mass)
-        if reference.sum() >= ENOUGH and not reference[voted].all():
-            # The score of the judge, so to speak: more exact than the share of known answers, as all votes count.
-            answers = Answers(np.zeros(len(vote_i), dtype=np.int64), cluster_i, reference,
-                              np.stack([1.0 - right_i, right_i], axis=1),
-                              np.stack([1.0 - expected_i, expected_i], axis=1), panel.weight_i)  # fmt: skip
-            [figures["right_all"]], _ = corrected_means(answers.take(voted), np.array([0.0, 1.0]), mass)
+    others_ik = panel.counts_ik - (panel.vote_ji[panel.group_j[j]][:, None] == np.arange(len(question.labels)))
+    here, at = voted & others_ik.any(axis=1), np.maximum(vote_i, 0)
+    if here.any():
+        most_ik = others_ik == others_ik.max(axis=1, keepdims=True)
+        same_i = most_ik[np.arange(len(at)), at] / most_ik.sum(axis=1)
+        figures["agrees"] = known_mean(same_i[here], panel.weight_i[here], cluster_i[here], mass)
+    if reference.sum() >= ENOUGH and not reference[voted].all():
+        # The score of the judge, so to speak: more exact than the share of known answers, as all votes count.
+        expected_i = panel.reference.guess_ik[panel.at_i, at]
+        truth_ik, p_ik = (np.stack([1.0 - value_i, value_i], axis=1) for value_i in (right_i, expected_i))
+        answers = Answers(np.zeros_like(vote_i), cluster_i, reference, truth_ik, p_ik, panel.weight_i)
+        [figures["right_all"]], _ = corrected_means(answers.take(voted), np.array([0.0, 1.0]), mass)
     if question.positive is not None:
-        at = question.labels.index(question.positive)
-        for name, label in (("sensitivity", at), ("specificity", 1 - at)):
+        positive = question.labels.index(question.positive)
+        for name, label in (("sensitivity", positive), ("specificity", 1 - positive)):
             here = reference & (panel.gold_i == label)
             figures[name] = known_mean(right_i[here], panel.weight_i[here], cluster_i[here], mass)
     together = [panel.judges[i] for i in np.flatnonzero(panel.group_j == panel.group_j[j]) if i != j]
@@ -192,8 +194,8 @@ def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
         return f"drop: {right}, and the panel is better without it"
     if row["nats"] - CLEAR * row["nats_se"] <= 0:
         return f"spare: {right}, and it adds nothing that can be told from luck"
-    more = "more" if row["saved"] >= 0 else "fewer"
-    return f"keep: {right}; {100 * abs(row['saved']):.1f} labels in 100 {more} are right with it"
+    sign = "more" if row["saved"] >= 0 else "fewer"
+    return f"keep: {right}; {100 * abs(row['saved']):.1f} labels in 100 {sign} are right with it"
 
 
 def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
@@ -231,10 +233,11 @@ def _notes(run: Run, panel: Panel) -> Iterator[str]:
                if missing_j[j] >= FAILS and panel.judges[j] not in findings["subject"]]  # fmt: skip
     if skipped and np.median(missing_j) <= 1.0 - MOST_VOTE_ON_ALL:
         yield f"{name}: without a vote: {listed(skipped)} of the items. Figures of a judge are of those it voted on."
-    if panel.n_known < ENOUGH:
+    if panel.reference.n_known < ENOUGH:
         yield (
-            f"{name}: {many(panel.n_known, 'known answer')}; judges are ranked by how well they agree with the others, "
-            f"so that an error that most share counts as right. {ENOUGH} random known answers or more rank them fairly."
+            f"{name}: {many(panel.reference.n_known, 'known answer')}; judges are ranked by how often they agree with "
+            "the majority of the others, so that an error that most share counts as right. "
+            f"{ENOUGH} random known answers or more rank them fairly."
         )
     for row in findings.iter_rows(named=True):
         yield f"{name}: {row['text']} {row['meaning']} {row['remedy']}"
