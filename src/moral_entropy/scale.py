@@ -38,7 +38,7 @@ from moral_entropy.model.copies import (
     pairs_of,
     votes_of_annotators,
 )
-from moral_entropy.model.fit import affordable_draws, fit_parameters, log_posterior, named_copies, read_off, with_merged
+from moral_entropy.model.fit import affordable_draws, fit_parameters, log_posterior, read_off, with_merged, with_named
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors, check_priors, priors_for
@@ -362,7 +362,9 @@ def fit_question(
 ) -> None:
     """Find mode and draws of one question from sums over the partitions; write them where workers see them."""
     options, ballot = plan.options.fit, votes.ballots[b]
-    copies = named_copies(votes, ballot, options) or _copies(client, cast, ballot.n_annotators, log)
+    alone = Copies(np.arange(ballot.n_annotators))
+    copies = _copies(client, cast, ballot.n_annotators, log) if options.mixed else alone
+    copies = with_named(copies, votes, ballot, options)
     rows = [client.submit(count_once, part, copies, pure=False) for part in cast] if copies.any else cast
 
     def spread(function: Callable[..., Any], *further: Any) -> Any:

@@ -4,9 +4,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from made_votes import copied
 from numpy.testing import assert_allclose, assert_array_equal
 from support import random_rows, votes_of
 
+from moral_entropy import simulate_votes
 from moral_entropy.errors import VotesError
 from moral_entropy.model import copies as module
 from moral_entropy.model.copies import Copies, count_once, find_copies
@@ -117,6 +119,17 @@ def test_a_merged_annotator_has_rows_and_draws():
     assert_allclose(found.confusion_akv[4], found.confusion_akv[1], atol=1e-6)
     assert_allclose(found.confusion_sakv[:, 4], found.confusion_sakv[:, 1], atol=1e-6)
     assert_array_equal(found.counts_ik.sum(axis=1), 4)
+
+
+@quiet
+def test_naming_some_leaves_identical_ones_counted_as_one():
+    votes = simulate_votes(n_items=120, n_annotators=6, votes_per_item=6, seed=3).votes
+    made = copied(votes, 2, 5)
+    consensus = fit(made, draws=0, merge=("0+1",))
+    assert [group.tolist() for group in consensus.fits[0].counted_groups] == [[0, 1], [2, 5]]
+    named, identical = [finding for finding in consensus.findings if finding.metric == "near_copies"]
+    assert (named.level, identical.level) == ("note", "doubt")
+    assert "were named" in named.text and "same votes" in identical.text
 
 
 def test_who_is_not_there_cannot_be_merged():

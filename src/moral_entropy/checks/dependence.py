@@ -155,10 +155,9 @@ def _with_the_label(r_aa: Floats, weight_aa: Floats) -> Floats:
 def check_alike(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     """Name annotators far more alike than the others, and say what would change if they counted as one."""
     groups = alike_groups(fit.patterns) if fit.options.mixed and not consensus.votes.anonymous else []
-    identical = [[annotator_name(consensus, fit, a) for a in group] for group in fit.counted_groups]
     for group, agreed, expected in groups[:MOST_GROUPS]:
         names = [annotator_name(consensus, fit, a) for a in group]
-        options = replace(fit.options, draws=0, merge=tuple(PLUS.join(each) for each in (*identical, names)))
+        options = replace(fit.options, draws=0, merge=(*fit.options.merge, PLUS.join(names)))
         as_one = fit_ballot(consensus.votes, fit.ballot, consensus.priors, options, fit.item_prior, silent)
         changed = float(np.average(as_one.label_i != fit.label_i, weights=fit.ballot.count_i))
         yield finding_of(

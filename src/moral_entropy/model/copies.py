@@ -34,12 +34,9 @@ class Copies:
     ----------
     group_a
         Number of each annotator's group, from 0 on; most are alone in theirs.
-    named
-        Whether groups were named by the user, and not found.
     """
 
     group_a: Ints
-    named: bool = False
 
     @property
     def any(self) -> bool:

@@ -17,6 +17,7 @@ from moral_entropy.findings import Finding, sentences_of
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.recalibration import Recalibration
 from moral_entropy.model.search import CLOSE, SecondMode
+from moral_entropy.votes.layouts import merged_annotators
 from moral_entropy.votes.table import Ints
 
 THIN, VERY_THIN = 2.0, 1.5
@@ -135,13 +136,13 @@ def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding
     """Name annotators whose votes copy each other, the one who stands for them first."""
     names = [annotator_name(consensus, fit, a) for a in group]
     names_shown = ", ".join(names[:MOST_NAMES]) + f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
+    group_a = merged_annotators(fit.options.merge, consensus.votes.annotators)[fit.ballot.annotator_a]
+    is_named = len(set(group_a[group].tolist())) == 1
     why = (
-        "were named to be counted as one"
-        if fit.copies.named
-        else "give the same votes on at least 99% of the items they share"
+        "were named to be counted as one" if is_named else "give the same votes on at least 99% of the items they share"
     )
     return finding_of(
-        fit, "votes", "near_copies", len(names), subject=names_shown, level="note" if fit.copies.named else "doubt",
+        fit, "votes", "near_copies", len(names), subject=names_shown, level="note" if is_named else "doubt",
         text=f"{names_shown} {why}; they are counted as one annotator, {names[0]}.",
         meaning="Copies add no evidence: counted in full, they would outvote everybody else.",
         remedy="If one of them should not vote at all, leave it out (--exclude).",

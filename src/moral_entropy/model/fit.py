@@ -17,7 +17,7 @@ from moral_entropy.model.consensus import (
     surely_below_chance,
     youden,
 )
-from moral_entropy.model.copies import Copies, count_once, find_copies
+from moral_entropy.model.copies import Copies, count_once, find_copies, joined
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.graded import STRENGTH
@@ -166,7 +166,8 @@ def fit_ballot(
         domains=domains_of(votes, ballot) if options.by_domain else None,
         whole=counted is not None,
     )
-    copies = _copies(votes, ballot, cast, options)
+    copies = find_copies(cast) if options.mixed else Copies(np.arange(ballot.n_annotators))
+    copies = with_named(copies, votes, ballot, options)
     patterns = count_once(cast, copies) if copies.any else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)
     fitted = fit_parameters(posterior, ballot, n_draws, options, advance)
@@ -251,17 +252,13 @@ def base_rates(ballot: Ballot) -> Floats:
     return np.asarray(votes_k / votes_k.sum())
 
 
-def _copies(votes: Votes, ballot: Ballot, patterns: Patterns, options: FitOptions) -> Copies:
-    named = named_copies(votes, ballot, options)
-    return find_copies(patterns) if named is None else named
-
-
-def named_copies(votes: Votes, ballot: Ballot, options: FitOptions) -> Copies | None:
-    """Return who counts as one as far as the options say so; None where that is to be found in the votes."""
-    if options.merge:
-        group_a = merged_annotators(options.merge, votes.annotators)[ballot.annotator_a]
-        return Copies(np.unique(group_a, return_inverse=True)[1], named=True)
-    return None if options.mixed else Copies(np.arange(ballot.n_annotators))
+def with_named(copies: Copies, votes: Votes, ballot: Ballot, options: FitOptions) -> Copies:
+    """Return who counts as one: those found in the votes, and those whom the user names."""
+    if not options.merge:
+        return copies
+    group_a = np.unique(merged_annotators(options.merge, votes.annotators)[ballot.annotator_a], return_inverse=True)[1]
+    every_a = np.arange(ballot.n_annotators)
+    return joined([(every_a, copies.first_a), (every_a, Copies(group_a).first_a)], len(every_a))
 
 
 def _find(
