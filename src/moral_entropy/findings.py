@@ -68,6 +68,13 @@ CODES: dict[str, tuple[str, str]] = {
     "judges.judge_fails": ("ME103", "A judge without a vote on many items"),
     "judges.always_the_same": ("ME104", "A judge who always says the same"),
     "texts": ("ME110", "What texts say about labels"),
+    "ratings": ("ME120", "The raters of ordered questions"),
+    "ratings.reversed": ("ME121", "A rater with the scale turned round"),
+    "ratings.random": ("ME122", "A rater who rates as if at random"),
+    "ratings.severe": ("ME123", "A severe rater"),
+    "ratings.lenient": ("ME124", "A lenient rater"),
+    "ratings.central": ("ME125", "A rater who stays near the middle"),
+    "ratings.extreme": ("ME126", "A rater who goes to the ends"),
 }
 # fmt: on
 """Code and title of every kind of finding, by check and metric; a metric that is not listed has those of its check."""

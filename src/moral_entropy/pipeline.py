@@ -19,6 +19,7 @@ from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks,
 from moral_entropy.errors import UsageError, VotesError, refuse_forked
 from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep, read_groupings
+from moral_entropy.items.ratings import study_ratings
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import roles_at_audit
@@ -199,6 +200,8 @@ def make_run(
             role_by_judge = {row["judge"]: row["role"] for row in roles["judges"]} if roles else {}
             findings += [*gold_findings(graded.frame), *recalibration_findings(consensus)]
             findings += judge_findings(votes, role_by_judge)
+            rating_tables, rating_findings = study_ratings(consensus)
+            findings, extra = [*findings, *rating_findings], extra | rating_tables
         if evidence:
             with watch.timing("texts"):
                 text_tables, text_findings = study_texts(consensus, evidence, options)

@@ -19,7 +19,7 @@ ALL_PARTS = (*PARTS, "aleatoric", "epistemic")
 NAMES = (
     "question item domain label part published class annotator true voted rule reference metric meaning same_as bins "
     "text role statistic kind name reason ranking code check subject level remedy purpose answer column group reading "
-    "by text_label words gold"
+    "by text_label words gold cut"
 )
 COUNTS = "n_votes n_items n items abstained tied votes bin gold_votes n_annotators n_yes"
 SMALL_COUNTS = "n_positive rank sheet"
@@ -59,6 +59,10 @@ COLUMNS = {
     "group_items": "question part column label item group n_votes n_yes p spread between",
     "target_items": "question part item label p_target p_pool effective_votes",
     "text_worth": "question by name n_votes worth low high gain gain_low gain_high against expected",
+    "scores": "question part item n_votes mean low high median mean_votes gold",
+    "raters": "question part annotator n_votes bias bias_low bias_high spread spread_low spread_high slope slope_low "
+    "slope_high role",
+    "rating_rules": "question part rule reference cut metric value n",
     "text_conflicts": "question item label p_votes p_text p_both n_votes text_label words",
 }
 """The columns of every table, in order."""
@@ -69,9 +73,9 @@ SCHEMAS = {
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 
-# Half the bytes in the largest table; of the curve of reliability, gold is a share.
+# Half the bytes in the largest table; of the curve of reliability, gold is a share, of scores a score.
 SCHEMAS["items"]["n_votes"] = pl.Int32()
-SCHEMAS["audit_reliability"]["gold"] = pl.Float64()
+SCHEMAS["audit_reliability"]["gold"] = SCHEMAS["scores"]["gold"] = pl.Float64()
 
 
 def with_between(schema: pl.Schema) -> pl.Schema:

@@ -229,7 +229,7 @@ def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
     enough_i = ballot.votes_i >= 2
     if ballot.n_labels == 2:
         enough_i |= (ballot.votes_i > 0) & (label_i == ballot.positive)
-    item_i = np.flatnonzero(enough_i & (np.take_along_axis(counts_ik, label_i[:, None], axis=1)[:, 0] == 0))
+    item_i = np.flatnonzero(enough_i & ~fit.supported_i)
     n_voted = float(ballot.count_i[ballot.votes_i > 0].sum())
     if not len(item_i):
         return finding_of(fit, "identifiability", "unsupported_labels", 0, n=round(n_voted))

@@ -25,8 +25,9 @@ STATISTICS = ("krippendorff_alpha", "fleiss_kappa", "pabak", "percent_agreement"
 """Coefficients that take labels as names."""
 
 WEIGHTED = ("krippendorff_alpha_ordinal", "krippendorff_alpha_interval", "weighted_fleiss_kappa", "gwet_ac2",
-            "weighted_percent_agreement")  # fmt: skip
-"""Coefficients that take labels as numbers; all but the first weigh a pair by the square of its distance."""
+            "weighted_percent_agreement", "icc")  # fmt: skip
+"""Coefficients that take labels as numbers; all but the first weigh a pair by the square of its distance. The last is
+the share of the variance of single ratings that lies between items, of one-way random effects (Shrout and Fleiss)."""
 
 OF_PAIRS = ("cohen_kappa", "weighted_kappa")
 
@@ -104,7 +105,7 @@ def agreement(
 def _of_ballot(
     votes: Votes, ballot: Ballot, scale: Scale, pairs: bool, interval: float, seed: int
 ) -> Iterator[pl.DataFrame]:
-    value_k = label_values(ballot.labels, scale)
+    value_k = ballot_values(ballot, scale)
     figures = measure_agreement(ballot.counts_ik, ballot.count_i, value_k=value_k, interval=interval, seed=seed)
     yield _with_names(ballot.question, figures)
     if pairs and not votes.anonymous:
@@ -117,6 +118,11 @@ def _of_ballot(
 def _with_names(question: str, figures: pl.DataFrame, names: str = "") -> pl.DataFrame:
     with_names = figures.with_columns(question=pl.lit(question), annotators=pl.lit(names))
     return with_names.select("question", "statistic", "annotators", "value", "low", "high", "n")
+
+
+def ballot_values(ballot: Ballot, scale: Scale = "auto") -> Floats | None:
+    """Return what the labels of a ballot count: the values of its scale, else as `label_values` says."""
+    return label_values(ballot.labels, scale) if ballot.levels is None or scale != "auto" else np.array(ballot.levels)
 
 
 def label_values(labels: Sequence[str], scale: Scale = "auto") -> Floats | None:
@@ -254,7 +260,19 @@ def _weighted(cell_ck: Floats, weight_sc: Floats, share_sk: Floats, paired_s: Fl
     observed_s = (mean_skl * close_kl).sum(axis=(1, 2))
     kappa_s = _above_chance(observed_s, np.einsum("sk,kl,sl->s", share_sk, close_kl, share_sk))
     chance_s = close_kl.sum() * (share_sk * (1.0 - share_sk)).sum(axis=1) / (n_labels * (n_labels - 1.0))
-    return [ordinal_s, interval_s, kappa_s, _above_chance(observed_s, chance_s), observed_s]
+    icc_s = _icc(cell_ck, weight_sc, value_k)
+    return [ordinal_s, interval_s, kappa_s, _above_chance(observed_s, chance_s), observed_s, icc_s]
+
+
+def _icc(cell_ck: Floats, weight_sc: Floats, value_k: Floats) -> Floats:
+    """Compute ICC(1) from the mean squares between and within items, which may have several numbers of votes."""
+    votes_c, sum_c = cell_ck.sum(axis=1), cell_ck @ value_k
+    within_c = cell_ck @ value_k**2 - sum_c**2 / np.maximum(votes_c, 1.0)
+    items_s, total_s = weight_sc @ (votes_c > 0), weight_sc @ votes_c
+    between_s = weight_sc @ (sum_c**2 / np.maximum(votes_c, 1.0)) - share_of((weight_sc @ sum_c) ** 2, total_s)
+    usual_s = share_of(total_s - share_of(weight_sc @ votes_c**2, total_s), items_s - 1.0)
+    between_s, within_s = share_of(between_s, items_s - 1.0), share_of(weight_sc @ within_c, total_s - items_s)
+    return np.asarray(share_of(between_s - within_s, between_s + (usual_s - 1.0) * within_s))
 
 
 def _alpha_of(coincidence_skl: Floats, label_sk: Floats, distance_skl: Floats) -> Floats:

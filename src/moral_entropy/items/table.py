@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.items.agreement import label_values, measure_agreement
+from moral_entropy.items.agreement import ballot_values, measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.disagreement import tally_votes
 from moral_entropy.items.rank import (
@@ -171,7 +171,7 @@ def _word_rankings(
 
 def _agreement_frames(consensus: Consensus, question: str, key_cx: Ints, weight_c: Floats) -> Iterator[pl.DataFrame]:
     """Measure how far annotators agree on a question, over all domains and in each."""
-    value_k = label_values(next(fit.ballot.labels for fit in consensus.fits if fit.question == question))
+    value_k = ballot_values(next(fit.ballot for fit in consensus.fits if fit.question == question))
     for code in (UNKNOWN, *np.setdiff1d(key_cx[:, -1], [UNKNOWN]).tolist()):
         inside = slice(None) if code == UNKNOWN else key_cx[:, -1] == code
         domain = ALL if code == UNKNOWN else consensus.votes.domains[code]

@@ -201,6 +201,15 @@ class QuestionFit:
         return labels_of(self.p_ik, self.ballot.positive, ordered=self.ballot.levels is not None).astype(np.int16)
 
     @cached_property
+    def supported_i(self) -> NDArray[np.bool_]:
+        """Whether anybody voted for the label; of the levels of a scale, for it, or below and above it."""
+        chosen_ik = self.ballot.counts_ik > 0
+        if self.ballot.levels is not None:
+            chosen_ik = np.logical_or.accumulate(chosen_ik, axis=1)
+            chosen_ik &= np.logical_or.accumulate(self.ballot.counts_ik[:, ::-1] > 0, axis=1)[:, ::-1]
+        return np.asarray(chosen_ik[np.arange(self.ballot.n_items), self.label_i])
+
+    @cached_property
     def known_i(self) -> NDArray[np.bool_]:
         """Whose label was given as evidence."""
         return np.asarray(self.patterns.clamp_r[self.patterns.row_i] != UNKNOWN)

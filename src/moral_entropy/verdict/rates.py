@@ -17,7 +17,7 @@ from moral_entropy.model.search import maximise, share_start
 from moral_entropy.names import ALL
 from moral_entropy.rules.advice import accuracy_rows, with_leading_rates, wrong_rows
 from moral_entropy.runs.run import Run
-from moral_entropy.ties import tie_key
+from moral_entropy.ties import labels_of, tie_key
 from moral_entropy.votes.table import Floats
 
 METRICS = ("fpr", "fnr", "fdr", "for")
@@ -40,18 +40,23 @@ def label_facts(consensus: Consensus) -> list[dict[str, Any]]:
     Returns
     -------
     list
-        Per fit: majority_differs, the share of items whose label is not among the most voted; labels_nobody_chose, how
-        many items have a label without a vote; wrong_low and wrong_high, see `wrong_if_independent`.
+        Per fit: majority_differs, the share of items whose label is not among the most voted, of levels not the median;
+        labels_nobody_chose, how many items have a label that no vote supports; wrong_low and wrong_high, see
+        `wrong_if_independent`.
     """
     facts = []
     for fit in consensus.fits:
         ballot, counts_ik = fit.ballot, fit.ballot.counts_ik
-        chosen_i = counts_ik[np.arange(ballot.n_items), fit.label_i]
+        top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
+        if ballot.levels is not None:
+            share_ik = counts_ik / np.maximum(ballot.votes_i, 1)[:, None]
+            top_ik = np.arange(ballot.n_labels) == labels_of(share_ik, None, ordered=True)[:, None]
         voted_i = (ballot.votes_i > 0) & ~fit.known_i
         weight_i = ballot.count_i * voted_i
-        differs = float(weight_i @ (chosen_i < counts_ik.max(axis=1))) / max(float(weight_i.sum()), 1.0)
+        same_i = top_ik[np.arange(ballot.n_items), fit.label_i]
+        differs = float(weight_i @ ~same_i) / max(float(weight_i.sum()), 1.0)
         low, high = wrong_if_independent(consensus, fit) or (None, None)
-        facts.append({"majority_differs": differs, "labels_nobody_chose": round(float(weight_i @ (chosen_i == 0))),
+        facts.append({"majority_differs": differs, "labels_nobody_chose": round(float(weight_i @ ~fit.supported_i)),
                       "wrong_low": low, "wrong_high": high})  # fmt: skip
     return facts
 

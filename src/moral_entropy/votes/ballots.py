@@ -41,7 +41,7 @@ from moral_entropy.votes.labels import (
 from moral_entropy.votes.layouts import ON_REPEAT, QuestionVotes, Rows
 from moral_entropy.votes.scales import Scale, find_scale, lie_near, note_other_scales, number_of
 from moral_entropy.votes.source import Source, on_disk, open_source
-from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, refuse, shown
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Floats, Ints, ReadingLog, ballot_from_codes, refuse, shown
 
 MOST_GUESSED_DOMAINS = 200
 
@@ -102,7 +102,10 @@ def build_ballots(
         if not voted_a.all():
             votes = replace(votes, annotator_v=recode(votes.annotator_v, place))
         if (ballot := _build(votes, rows, annotators, options, source.log, alone=len(questions) == 1)) is not None:
-            labels = {f"{part.role}_i": labels_of_ballot(part, ballot, source.log) for part in item_labels}
+            labels = {f"{part.role}_i": labels_of_ballot(part, ballot, source.log)
+                      for part in item_labels if part.role != "gold" or ballot.score_v is None}  # fmt: skip
+            if ballot.score_v is not None and (gold := [part for part in item_labels if part.role == "gold"]):
+                ballot = replace(ballot, gold_score_i=_scores_of_ballot(gold[0], ballot))
             ballots.append(replace(ballot, **labels))  # type: ignore[arg-type]
     if not ballots:
         refuse(f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}")
@@ -416,6 +419,16 @@ def labels_of_ballot(part: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArr
         problem = f"{len(differ):,} items have more than one {part.role} label on {ballot.question!r} in {part.where}"
         refuse(f"{problem}. First: item {item!r} is {low!r} and {high!r}. Give each item one.")
     return high_i.astype(np.int16)
+
+
+def _scores_of_ballot(part: ItemLabels, ballot: Ballot) -> Floats:
+    """Return the gold score of each item; NaN where it has none."""
+    values = [None if not cell else number_of(cell[0]) for cell in part.cells.labels_c]
+    value_c = np.array([*(np.nan if value is None else value for value in values), np.nan])
+    item_r = recode(part.rows.item_r, places_of(ballot.item_i, len(part.rows.items)))
+    score_i, has_r = np.full(ballot.n_items, np.nan), item_r >= 0
+    score_i[item_r[has_r]] = value_c[part.cells.code_r[has_r]]
+    return score_i
 
 
 def _place(name: str, part: ItemLabels, ballot: Ballot, n_items: int, log: ReadingLog) -> int:

@@ -55,7 +55,7 @@ HINT = re.compile(
 NUMBERED = re.compile(r"([-+]?\d+(?:\.\d+)?)(?:\s*[-–=:.)(]\s*\D.*)?", flags=re.DOTALL)
 """A number, or a number with what it means behind it, such as "5 - very good"."""
 
-MOST_LEVELS, BINS = 12, 9
+MOST_LEVELS, BINS = 12, 5
 """Levels of an ordinal question at most, of more the numbers are scores; and the bins in which scores are fitted."""
 
 RARE, FEW = 0.01, 0.05

@@ -66,6 +66,8 @@ class Ballot:
         The value of each label where they are levels of a scale, ascending; None where they are names.
     score_v
         What each vote says in numbers, where the question asks for a score: its labels are bins then.
+    gold_score_i
+        Known scores of the items of such a question, NaN where there is none.
     """
 
     question: str
@@ -82,6 +84,7 @@ class Ballot:
     row_v: Ints | None = None
     levels: tuple[float, ...] | None = None
     score_v: Floats | None = None
+    gold_score_i: Floats | None = None
 
     def __repr__(self) -> str:
         """Say in one line what there is."""
@@ -176,9 +179,10 @@ class Ballot:
         code_v = (annotator_v * self.n_labels + code_v % self.n_labels).astype(np.int32)
         row_v, score_v = (None if values_v is None else values_v[at_v] for values_v in (self.row_v, self.score_v))
         by_item = {name: getattr(self, name)[rows] for name in ("item_i", "count_i", "gold_i", "published_i")}
+        gold_score_i = None if self.gold_score_i is None else self.gold_score_i[rows]
         return replace(
             self, annotator_a=self.annotator_a[kept_a], start_i=start_i, code_v=code_v, part=part, row_v=row_v,
-            score_v=score_v, **by_item
+            score_v=score_v, gold_score_i=gold_score_i, **by_item
         )  # fmt: skip
 
 
