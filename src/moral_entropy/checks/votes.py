@@ -225,7 +225,7 @@ def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
     An item with a single vote is left out where the prior simply outweighs it; with two labels, a single "no" that
     counts as "yes" is counted.
     """
-    ballot, label_i, counts_ik = fit.ballot, fit.label_i, fit.ballot.counts_ik
+    ballot, label_i = fit.ballot, fit.label_i
     enough_i = ballot.votes_i >= 2
     if ballot.n_labels == 2:
         enough_i |= (ballot.votes_i > 0) & (label_i == ballot.positive)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items",
+OPTIONAL = ("posterior", "scores", "raters", "rating_rules", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items",
             "text_worth", "text_conflicts")  # fmt: skip
 """Tables that not every run has."""
 
