@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "scores", "raters", "rating_rules", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items",
-            "text_worth", "text_conflicts")  # fmt: skip
+OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items",
+            "text_worth", "text_conflicts", "scores", "raters", "rating_rules")  # fmt: skip
 """Tables that not every run has."""
 
 EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors",
