@@ -84,8 +84,7 @@ def errors_after(design, seed, rounds=3):
 def test_wrong_labels_after_further_votes_are_as_predicted(design):
     pairs = [errors_after(design, seed) for seed in range(5)]
     predicted, true = (np.mean(side, axis=0) for side in zip(*pairs, strict=True))
-    # Three votes that are right in 55 to 80% say least of how often they are.
-    assert np.abs(predicted - true).max() < (0.05 if design == DESIGNS[1] else 0.03)
+    assert np.abs(predicted - true).max() < 0.03
 
 
 def test_two_designs_at_once():

@@ -446,7 +446,7 @@ def _run(
     with watch.timing("audit"):
         grading = replace(options.grade, rules=plan.rules)
         gold = with_gold if len(with_gold.votes.items) else None
-        audit = grade_rules(sample, grading, seed=options.fit.seed, sums=graded, known=gold)
+        audit = grade_rules(sample, grading, seed=options.fit.seed, sums=graded, with_gold=gold)
         outliers = find_outliers(sample, sums=items)
     with watch.timing("checks"):
         findings = [*run_checks(sample, seed=options.fit.seed), *gold_findings(audit.frame)]

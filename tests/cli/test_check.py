@@ -46,8 +46,8 @@ def test_json_has_a_record_per_limit(run, audited):
 @pytest.mark.parametrize(
     ("limit", "text"),
     [
-        ("nobody.fdr=0.2", "Rules: any, majority"),
-        ("any.beauty=0.2", "Metrics: accuracy, fpr, fnr"),
+        ("nobody.fdr=0.2", "rules: any, majority"),
+        ("any.beauty=0.2", "metrics: accuracy, fpr, fnr"),
         ("any.fdr=much", "any.fdr=much"),
         ("any.fdr", "any.fdr"),
         ("courage/any.fdr=0.1", "courage"),

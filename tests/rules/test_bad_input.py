@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from audit_support import rich_votes
 
-from moral_entropy.errors import RuleError, UsageError, VotesError
+from moral_entropy.errors import RuleError, UsageError
 from moral_entropy.model.fit import fit
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN
@@ -51,13 +51,6 @@ def test_gold_for_no_item(audited):
         audit_rules(bare, consensus, reference="gold")
     with pytest.raises(UsageError, match=r"published label.*--published"):
         audit_rules(without(votes, "published_i"), consensus, rules=["published"])
-
-
-def test_gold_that_nobody_voted(audited):
-    votes, consensus = audited
-    odd = replace(votes.ballots[0], gold_i=np.where(np.arange(120) % 60 == 7, 5, votes.ballots[0].gold_i))
-    with pytest.raises(VotesError, match=r"2 gold labels of question 'care'.*\(no, yes\). First: item 'q007'"):
-        audit_rules(replace(votes, ballots=(odd, votes.ballots[1])), consensus)
 
 
 def test_votes_of_another_fit(audited):

@@ -78,12 +78,12 @@ def test_no_value_holds_nothing_and_infinity_is_too_much():
         ("any.fdr=lots", "is no limit"),
         ("=0.2", "is no limit"),
         ("any.fdr=nan", "is no limit"),
-        ("any.fdx=0.2", "no metric 'fdx' in 'any.fdx'. Metrics: accuracy, fdr, fnr, cross_entropy, disagreement"),
-        ("any=0.2", "no metric"),
-        ("anny.fdr=0.2", r"no rule in 'anny.fdr' that was audited. Rules: any, quorum-2/3, plurality"),
-        ("care/many.fdr=0.2", "no rule in"),
-        ("any.fdr@truth=0.2", "no reference 'truth'.*References: consensus, gold"),
-        ("fairness/any.fdr=0.2", r"no figure 'fairness/any.fdr'.*Questions: .*care.*domains: \(all\), BLM"),
+        ("any.fdx=0.2", "no figure 'any.fdx'.*metrics: accuracy, fdr, fnr, cross_entropy, disagreement"),
+        ("any=0.2", "no figure 'any'"),
+        ("anny.fdr=0.2", r"no figure 'anny.fdr'.*rules: any, quorum-2/3, plurality"),
+        ("care/many.fdr=0.2", "Did you mean care/any.fdr"),
+        ("any.fdr@truth=0.2", "no figure 'any.fdr@truth'.*references: consensus, gold"),
+        ("fairness/any.fdr=0.2", r"no figure 'fairness/any.fdr'.*questions: .*care.*domains: \(all\), BLM"),
         ("MeToo:care/any.fdr=0.2", "no figure 'MeToo:care/any.fdr'"),
     ],
 )
@@ -118,7 +118,7 @@ def test_no_value_cannot_be_decided_strictly_and_near_names_are_suggested():
     [missing] = check_limits(FRAME, maxima=["any.fnr=1"], strict=True)
     assert missing.outcome == "undecided"
     more = {"alpha": {"value": 0.5, "low": None, "high": None, "n": 3}}
-    with pytest.raises(UsageError, match=r"no figure 'alfa'\. Figures: alpha, and rule\.metric.*Did you mean alpha\?"):
+    with pytest.raises(UsageError, match=r"no figure 'alfa'\. Did you mean alpha\? Figures: alpha, and .*rule\.metric"):
         check_limits(FRAME, minima=["alfa=0.2"], extra=more)
     with pytest.raises(UsageError, match=r"Did you mean quorum-2/3\.fdr or care/quorum-2/3\.fdr"):
         check_limits(FRAME, minima=["qorum-2/3.fdr=0.2"])

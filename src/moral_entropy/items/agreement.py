@@ -185,13 +185,16 @@ def measure_agreement(
     """
     cell_ck, weight_c = _collapsed(np.asarray(counts_ik), weight_i)
     names = STATISTICS if value_k is None else (*STATISTICS, *WEIGHTED)
-    value_fs = agreement_statistics(cell_ck, weight_c[None], value_k)
-    low_f, high_f = np.full((2, len(names)), np.nan)
-    if len(draws_sc := _resampled(weight_c, resamples, seed)):
-        low_f, high_f = central_interval(agreement_statistics(cell_ck, draws_sc, value_k), interval)
-    n_paired = round(weight_c[cell_ck.sum(axis=1) >= 2].sum())
+    draws_sc = np.concatenate([weight_c[None], _resampled(weight_c, resamples, seed)])
+    n_paired = weight_c[cell_ck.sum(axis=1) >= 2].sum()
+    return _frame(names, agreement_statistics(cell_ck, draws_sc, value_k), interval, n_paired)
+
+
+def _frame(names: Sequence[str], value_fs: Floats, interval: float, n: float) -> pl.DataFrame:
+    """Return coefficients as rows; their intervals are over all columns but the first, which is the votes'."""
+    low_f, high_f = central_interval(value_fs[:, 1:], interval)
     figures = {"statistic": names, "value": value_fs[:, 0], "low": low_f, "high": high_f}
-    return pl.DataFrame({**figures, "n": [n_paired] * len(names)})
+    return pl.DataFrame({**figures, "n": [round(n)] * len(names)})
 
 
 def _resampled(weight_c: Floats, resamples: int, seed: int) -> Floats:
@@ -329,14 +332,12 @@ def _difference(
     if items[0].dtype == items[1].dtype and items[0].equals(items[1]):
         draws[1] = draws[0]
     n_draws = min(map(len, draws))
-    value_fs, drawn_fs = (
-        agreement_statistics(counts[0], a_si, value_k) - agreement_statistics(counts[1], b_si, value_k)
-        for a_si, b_si in ((weights[0][None], weights[1][None]), (draws[0][:n_draws], draws[1][:n_draws]))
+    first_fs, second_fs = (
+        agreement_statistics(counts_ik, np.concatenate([weight_i[None], draws_si[:n_draws]]), value_k)
+        for counts_ik, weight_i, draws_si in zip(counts, weights, draws, strict=True)
     )
-    low_f, high_f = central_interval(drawn_fs, interval)
-    n = round(min(float(weight[ballot.votes_i >= 2].sum()) for weight, ballot in zip(weights, (a, b), strict=True)))
-    figures = {"statistic": names, "value": value_fs[:, 0], "low": low_f, "high": high_f, "n": [n] * len(names)}
-    return _with_names(a.question, pl.DataFrame(figures))
+    n = min(float(weight_i[ballot.votes_i >= 2].sum()) for weight_i, ballot in zip(weights, (a, b), strict=True))
+    return _with_names(a.question, _frame(names, first_fs - second_fs, interval, n))
 
 
 def _counts_of(ballot: Ballot, labels: Sequence[str]) -> Ints:
@@ -377,10 +378,7 @@ def _kappa_frame(cells_x: Floats, value_k: Floats | None, interval: float, seed:
     table_skl = tables_sx.reshape(-1, n_labels, n_labels)
     kinds = [None] if value_k is None else [None, value_k]
     kappa_fs = np.stack([cohen_kappa(table_skl, values_k) for values_k in kinds])
-    low_f, high_f = central_interval(kappa_fs[:, 1:], interval)
-    n = round(float(cells_x.sum()))
-    return pl.DataFrame({"statistic": OF_PAIRS[: len(kinds)], "value": kappa_fs[:, 0], "low": low_f, "high": high_f,
-                         "n": [n] * len(kinds)})  # fmt: skip
+    return _frame(OF_PAIRS[: len(kinds)], kappa_fs, interval, float(cells_x.sum()))
 
 
 def cohen_kappa(table_skl: Floats, value_k: Floats | None = None) -> Floats:

@@ -30,11 +30,9 @@ Kind = Literal["max", "min"]
 Outcome = Literal["holds", "failed", "undecided"]
 
 BOUNDS = ("low", "high")
-MOST_METRICS = 7
-"""How many metrics an error lists."""
-
-NEAR_NAMES = 3
-"""How many near names an error suggests."""
+PARTS = ("rule", "metric", "question", "domain", "reference")
+MOST_NAMES, NEAR_NAMES = 9, 3
+"""The parts of a figure's name; how many names of each an error lists, and how many near figures it suggests."""
 
 
 @dataclass(frozen=True)
@@ -189,38 +187,18 @@ def _name(row: dict[str, Any], questions: set[str]) -> str:
 
 
 def _unknown(frame: pl.DataFrame, figures: Mapping[str, Any], name: str) -> str:
-    """Say which part of a figure's name is not in the audit, list the possible values, and suggest near names."""
-    near = " or ".join(get_close_matches(name, list(figures), n=NEAR_NAMES, cutoff=0.6))
-    plain = [figure for figure in figures if "/" not in figure and ":" not in figure and "." not in figure]
-    if "." not in name and plain:
-        problem = f"there is no figure {name!r}. Figures: {', '.join(plain)}, and rule.metric such as any.fdr."
-    elif "annotator:" in name and any("annotator:" in figure for figure in figures):
-        problem = (
-            f"there is no figure {name!r}. Of an annotator there are annotator:NAME.accuracy, .youden, .sensitivity, "
-            ".specificity and .below_chance, with two labels and draws; with gold annotator:NAME.accuracy@gold."
+    """Say how figures are named and what there is of each part, and suggest near names."""
+    if "annotator:" in name and any("annotator:" in figure for figure in figures):
+        parts = (
+            "Of an annotator there are annotator:NAME.accuracy, .youden, .sensitivity, .specificity and .below_chance, "
+            "with two labels and draws; with gold annotator:NAME.accuracy@gold"
         )
     else:
-        problem = _what_is_unknown(frame, name)
-    return f"{problem}{f' Did you mean {near}?' if near else ''}"
-
-
-def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
-    bare, _, reference = name.partition("@")
-    references = frame["reference"].unique().sort().to_list()
-    if "@" in name and reference not in references:
-        return f"there is no reference {reference!r} for {name!r}. References: {', '.join(references)}."
-    stem, _, metric = bare.rpartition(".")
-    metrics = ["accuracy", *frame["metric"].unique(maintain_order=True).to_list()]
-    metrics.sort(key=lambda name: name.startswith("thresholded_"))
-    if metric not in metrics or not stem:
-        return f"there is no metric {metric!r} in {name!r}. Metrics: {listed(metrics, most=MOST_METRICS)}."
-    rules = frame["rule"].unique(maintain_order=True).to_list()
-    scoped = stem.partition("[")[0]
-    if not any(scoped == rule or scoped.endswith((f"/{rule}", f":{rule}")) for rule in rules):
-        return f"there is no rule in {name!r} that was audited. Rules: {', '.join(rules)}."
-    questions = frame["question"].unique(maintain_order=True).to_list()
-    domains = frame["domain"].unique(maintain_order=True).to_list()
-    return (
-        f"there is no figure {name!r}. Write domain:question/rule.metric. Questions: {', '.join(questions)}; "
-        f"domains: {', '.join(domains)}."
-    )
+        values = {column: frame[column].unique(maintain_order=True).to_list() for column in PARTS}
+        values["metric"] = ["accuracy", *(metric for metric in values["metric"] if "thresholded_" not in metric)]
+        plain = ", ".join(figure for figure in figures if not set("/:.") & set(figure))
+        known_parts = (f"{column}s: {listed(values[column], most=MOST_NAMES)}" for column in PARTS)
+        lead = f"Figures: {plain}, and domain" if plain else "Write domain"
+        parts = f"{lead}:question/rule.metric@reference, of which there are {'; '.join(known_parts)}"
+    near = " or ".join(get_close_matches(name, list(figures), n=NEAR_NAMES, cutoff=0.6))
+    return f"there is no figure {name!r}.{f' Did you mean {near}?' if near else ''} {parts}."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import UsageError
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import GradeOptions
@@ -127,18 +127,18 @@ def grade_rules(
     seed: int = 0,
     advance: Advance = ignore,
     sums: RuleSums | None = None,
-    known: Consensus | None = None,
+    with_gold: Consensus | None = None,
 ) -> AuditTable:
     """Grade consensus rules on the votes of a consensus: see `audit_rules`.
 
-    Where the consensus has only a sample of the items, `sums` are those over all, `known` has those with gold.
+    Where the consensus has only a sample of the items, `sums` are those over all, `with_gold` has those with gold.
     """
     import polars as pl
 
     votes = consensus.votes
     rules = as_rules(default_rules(votes) if options.rules is None else options.rules)
     check_options(votes, rules, reference, options)
-    cells, members = sort_into_cells(known or consensus, rules)
+    cells, members = sort_into_cells(with_gold or consensus, rules)
     sums = sums or rule_sums(cells, members, options.costs)
     advance(0.5)
     labels = {ballot.question: ballot.labels for ballot in votes.ballots}
@@ -149,12 +149,12 @@ def grade_rules(
     # The paper's model counts labels that are not the consensus' own; p that holds the vote share, expected errors.
     led_by = graded if consensus.options.mixed else replace(graded, sum_tcs=sums.sum_tcs[[0, 1, 1]])
     advised = {"consensus": advise(led_by, np.zeros(sums.cells.n_cells), options.costs)}
-    if has_gold((known or consensus).votes) and reference != "consensus":
+    if has_gold((with_gold or consensus).votes) and reference != "consensus":
         gold_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES, seed=seed)
         against_gold = replace(graded, reference="gold", cells=cells, sum_tcs=gold_tcs)
-        frames += [against_gold.frame(), grade_consensus(known or consensus, against_gold, seed)]
+        frames += [against_gold.frame(), grade_consensus(with_gold or consensus, against_gold, seed)]
         if consensus.options.mixed:
-            frames.append(grade_consensus(known or consensus, against_gold, seed, unpooled=True))
+            frames.append(grade_consensus(with_gold or consensus, against_gold, seed, unpooled=True))
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
         advised["gold"] = advise(against_gold, np.zeros(cells.n_cells), options.costs)
     frame = pl.concat(frames).fill_nan(None)
@@ -163,7 +163,7 @@ def grade_rules(
         frame=frame,
         rules=_rule_frame(graded),
         any_by_votes=any_rule_by_votes(consensus, graded),
-        reliability=reliability(known or consensus, mass=consensus.interval),
+        reliability=reliability(with_gold or consensus, mass=consensus.interval),
         advice=Advice(advise(graded, sums.cost_c, options.costs), best),
         interval=consensus.interval,
     )
@@ -223,8 +223,6 @@ def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
             "Pass the votes that were fitted."
         )
         raise UsageError(msg)
-    for ballot in ballots:
-        _check_codes(votes, ballot)
     fits = tuple(replace(fit, ballot=ballot) for fit, ballot in zip(fits, ballots, strict=True))
     return replace(consensus, votes=votes, fits=fits)
 
@@ -232,19 +230,6 @@ def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
 def _same_votes(a: Ballot, b: Ballot) -> bool:
     same_names = (a.question, a.part, a.labels) == (b.question, b.part, b.labels)
     return a is b or (same_names and np.array_equal(a.start_i, b.start_i) and np.array_equal(a.code_v, b.code_v))
-
-
-def _check_codes(votes: Votes, ballot: Ballot) -> None:
-    for kind, code_i in (("gold", ballot.gold_i), ("published", ballot.published_i)):
-        bad_i = np.flatnonzero((code_i < UNKNOWN) | (code_i >= ballot.n_labels))
-        if len(bad_i):
-            item = votes.items[int(ballot.item_i[bad_i[0]])]
-            msg = (
-                f"{len(bad_i):,} {kind} labels of question {ballot.question!r} are none of the labels that were voted "
-                f"({', '.join(ballot.labels)}). First: item {item!r}. Merge or drop them with a label map (CLI: "
-                "--labels map.toml)."
-            )
-            raise VotesError(msg)
 
 
 def has_gold(votes: Votes, column: str = "gold_i") -> bool:

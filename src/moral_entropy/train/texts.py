@@ -355,9 +355,9 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
         t_ik[here], regressions[ballot.question] = cross_fit(reading, counts_ik, at_i[here])
         worth = measure_worth(counts_ik, t_ik[here], base_rates(ballot), reading.group_i[at_i[here]])
         # Where nothing may be their worth, texts do not count.
-        counted = min(worth["votes"], MOST_COUNTED) if use is not None and worth["low"] > 0.0 else 0.0
-        priors[ballot.question] = t_ik, counted
-        facts["questions"].append({"question": ballot.question, **worth, "counted": counted})
+        n_counted = min(worth["votes"], MOST_COUNTED) if use is not None and worth["low"] > 0.0 else 0.0
+        priors[ballot.question] = t_ik, n_counted
+        facts["questions"].append({"question": ballot.question, **worth, "counted": n_counted})
     facts["sentence"] = _sentence(facts, use)
     return Evidence(facts, priors, reading, rows, regressions) if priors or use else None
 
