@@ -34,6 +34,7 @@ NAMES = [
     "refit",
     "score",
     "simulate_votes",
+    "train",
     "verify",
 ]
 
@@ -51,6 +52,15 @@ def test_every_name_is_there_and_documented(name):
 
 def test_nothing_else_is_shown():
     assert dir(me) == NAMES
+
+
+def test_train_is_a_function_and_a_package():
+    from moral_entropy.train import run
+
+    assert {"run", "out", "epochs"} <= {*inspect.signature(me.train).parameters}
+    assert (me.train.run, me.train.__name__) == (run, "moral_entropy.train")
+    with pytest.raises(me.MoralEntropyError, match="nowhere is no run folder"):
+        me.train("nowhere", "model", model="tfidf")
 
 
 @pytest.mark.parametrize("frame", ["polars", "pandas"])
@@ -88,7 +98,8 @@ def test_fit_is_the_function_also_after_its_package_was_imported():
 
 
 def test_no_folder_of_the_package_takes_a_public_name():
-    assert not {path.stem for path in Path(me.__file__).parent.iterdir()} & set(NAMES)
+    # Train can be called, as a function and as a package.
+    assert {path.stem for path in Path(me.__file__).parent.iterdir()} & {*NAMES} == {"train"}
 
 
 def test_another_name_is_an_attribute_error():

@@ -95,6 +95,7 @@ def members(owner: type) -> str:
 def described(name: str) -> str:
     """Return the section of one public name."""
     value = getattr(me, name)
+    value = getattr(value, name) if inspect.ismodule(value) else value
     told = sections_of(inspect.getdoc(value) or "")
     if inspect.isclass(value):
         opening = told[""].split("\n\n")[0]

@@ -75,6 +75,8 @@ def with_public_types(text: str) -> str:
 def stub_text() -> str:
     """Return the stub: classes imported from where they are, functions with their signatures."""
     public = {name: getattr(me, name) for name in me.__all__ if not name.startswith("_")}
+    # A package that can be called has a function of its name.
+    public |= {name: getattr(value, name) for name, value in public.items() if inspect.ismodule(value)}
     classes = {name: value for name, value in public.items() if inspect.isclass(value)}
     imports = "".join(f"from {value.__module__} import {name} as {name}\n" for name, value in sorted(
         classes.items(), key=lambda pair: (pair[1].__module__, pair[0])))  # fmt: skip

@@ -40,6 +40,7 @@ _HOME = {
     "refit": "model.fit",
     "score": "judges.score",
     "simulate_votes": "corpora.simulate",
+    "train": "train",
     "verify": "verification",
 }
 """Where each public name is defined."""
@@ -52,7 +53,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    module = import_module(f"{__name__}.{_HOME[name]}")
+    # A package that is called as the name is the name: Python binds it here whenever it is imported.
+    value = module if _HOME[name] == name else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -244,6 +244,20 @@ def simulate_votes(
     confusion_akv: Any | None = ...,
     accuracy: tuple[float, float] = ...,
 ) -> Any: ...
+def train(
+    run: Run | str | Path,
+    out: str | Path,
+    options: Any | None = ...,
+    *,
+    labels: str = ...,
+    compare: bool = ...,
+    model: str = ...,
+    epochs: int = ...,
+    batch_size: int = ...,
+    learning_rate: float = ...,
+    max_length: int = ...,
+    seed: int = ...,
+) -> dict[str, Any]: ...
 def verify(
     run: Run | str | Path,
     *,

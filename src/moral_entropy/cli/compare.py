@@ -12,7 +12,6 @@ from moral_entropy.cli.flags import Json
 from moral_entropy.cli.screen import filled, plain_table, rows_table, show
 from moral_entropy.errors import UsageError
 from moral_entropy.names import ALL
-from moral_entropy.ties import TIE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -154,6 +153,8 @@ def _parts(comparison: Comparison, top: int, flipped: pl.DataFrame) -> Iterator[
 def _grades(grades: pl.DataFrame) -> Iterator[str | Table]:
     """Yield the rates of rules in both runs, rules with the same rates once, and which changes are clear."""
     import polars as pl
+
+    from moral_entropy.ties import TIE
 
     for reference, title in (("consensus", "the consensus"), ("gold", "gold labels")):
         pooled = grades.filter(question=ALL, domain=ALL, label=ALL, reference=reference)

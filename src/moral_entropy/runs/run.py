@@ -332,10 +332,9 @@ class Run:
 
     def train(self, out: str | Path, **options: Any) -> dict[str, Any]:
         """Train a text classifier on the labels of the run, as `moral-entropy train` does, and return its scores."""
-        from moral_entropy.options import TrainOptions
-        from moral_entropy.train.run import run_training
+        from moral_entropy.train import train
 
-        return run_training(self, out, TrainOptions(**options))
+        return train(self, out, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the first screen says as plain values, the same as `moral-entropy audit --json` prints."""
