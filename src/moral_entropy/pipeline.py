@@ -37,7 +37,7 @@ from moral_entropy.runs.folder import MANIFEST, change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
-from moral_entropy.verdict.decisions import decided_rows, read_decisions, with_rows
+from moral_entropy.verdict.decisions import read_decisions, with_rows
 from moral_entropy.verdict.rates import label_facts
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
@@ -103,7 +103,7 @@ def audit(
     read = partial(read_for_audit, source, options)
     answers = None
     if options.verdict.decisions is not None:
-        answers = decided_rows(read_decisions(options.verdict.decisions))
+        answers = read_decisions(options.verdict.decisions)
         options = options.changed({"gold_as_evidence": True}, "audit")
         read = partial(_read_and_settle, read, answers)
     sheets = options.verdict.spot_check

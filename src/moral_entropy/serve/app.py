@@ -100,10 +100,10 @@ def _refusal(request: Any, token: str, port: int) -> Any:
     host = request.headers.get("host", "")
     if host not in {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")}:
         return PlainTextResponse("This address is not served here.", 403)
-    cookie, sent = f"moral_entropy_{port}", request.query_params.get("token")
-    if sent is not None and _same(sent, token):
-        rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
-        answer = RedirectResponse(f"{quote(request.url.path)}?{urlencode(rest)}".rstrip("?"), 303)
+    cookie, offer = f"moral_entropy_{port}", request.query_params.get("token")
+    if offer is not None and _same(offer, token):
+        query = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
+        answer = RedirectResponse(f"{quote(request.url.path)}?{urlencode(query)}".rstrip("?"), 303)
         answer.set_cookie(cookie, token, httponly=True, samesite="strict", path="/")
         return answer
     if not _same(request.cookies.get(cookie, ""), token):
@@ -122,7 +122,7 @@ def _same(text: str, token: str) -> bool:
     return secrets.compare_digest(text.encode(), token.encode())
 
 
-def _who(desk: Desk, request: Any) -> str | None:
+def _person(desk: Desk, request: Any) -> str | None:
     name = unquote(request.cookies.get("moral_entropy_who", ""))
     return name if name in desk.names else desk.names[0] if len(desk.names) == 1 else None
 
@@ -149,22 +149,22 @@ def _page(desk: Desk, request: Any, name: str | None = None) -> Any:
     from starlette.responses import HTMLResponse
 
     name = name or request.path_params["name"]
-    known = name in VIEWS
+    is_view = name in VIEWS
     page = (HERE / "page.html").read_text(encoding="utf-8")
-    page = page.replace("{{ view }}", escape(name) if known else "missing")
-    return HTMLResponse(page.replace("{{ run }}", escape(desk.run.folder.resolve().name)), 200 if known else 404)
+    page = page.replace("{{ view }}", escape(name) if is_view else "missing")
+    return HTMLResponse(page.replace("{{ run }}", escape(desk.run.folder.resolve().name)), 200 if is_view else 404)
 
 
 def _data(desk: Desk, request: Any) -> Any:
     """Return the data of a page, with who sits there; names to choose from where nobody has said."""
-    name, who = request.path_params["name"], _who(desk, request)
+    name, person = request.path_params["name"], _person(desk, request)
     if name not in VIEWS:
         return _json({"error": f"there is no page {name!r}: {', '.join(VIEWS)}."}, 404)
-    people = {"who": who, "names": desk.names}
+    people = {"who": person, "names": desk.names}
     # Whoever only looks need not say who they are.
-    if who is None and name in ("check", "settle"):
+    if person is None and name in ("check", "settle"):
         return _json(people)
-    return _answered(lambda: VIEWS[name](desk, request.query_params, who or desk.names[0]) | people)
+    return _answered(lambda: VIEWS[name](desk, request.query_params, person or desk.names[0]) | people)
 
 
 def _answered(answer: Callable[[], Any]) -> Any:
@@ -200,38 +200,38 @@ async def _write(desk: Desk, act: Callable[[Desk, str, Mapping[str, Any]], Any],
         body = json.loads(await request.body() or b"{}")
     except ValueError:
         body = None
-    who = _who(desk, request)
-    if not isinstance(body, dict) or who is None:
-        return _json({"error": "say who you are first." if who is None else "that is no JSON."}, 400)
-    return await run_in_threadpool(_answered, lambda: act(desk, who, body))
+    person = _person(desk, request)
+    if not isinstance(body, dict) or person is None:
+        return _json({"error": "say who you are first." if person is None else "that is no JSON."}, 400)
+    return await run_in_threadpool(_answered, lambda: act(desk, person, body))
 
 
-def _decide(desk: Desk, who: str, body: Mapping[str, Any]) -> Any:
-    entry = desk.decide(who, body)
-    shown = entry["kind"] == "settle" and entry["label"] is not None
+def _decide(desk: Desk, person: str, body: Mapping[str, Any]) -> Any:
+    [entry] = desk.decide(person, body)
+    explained = entry["kind"] == "settle" and entry["label"] is not None
     # A blind check is answered with nothing that tells votes or labels.
-    return {"saved": entry["id"]} | ({"changed": changed(desk, entry)} if shown else {})
+    return {"saved": entry["id"]} | ({"changed": changed(desk, entry)} if explained else {})
 
 
-def _undo(desk: Desk, who: str, body: Mapping[str, Any]) -> Any:
-    entry = desk.undo(who)
+def _undo(desk: Desk, person: str, body: Mapping[str, Any]) -> Any:
+    entry = desk.undo(person)
     return {"undone": entry and {name: entry[name] for name in ("kind", "question", "item")}}
 
 
-def _confirm(desk: Desk, who: str, body: Mapping[str, Any]) -> Any:
-    bodies = body.get("items")
-    if not isinstance(bodies, list) or not all(isinstance(each, dict) for each in bodies):
+def _confirm(desk: Desk, person: str, body: Mapping[str, Any]) -> Any:
+    items = body.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         msg = "name the items that are confirmed."
         raise UsageError(msg)
-    return {"confirmed": desk.confirm(who, bodies)}
+    return {"confirmed": len(desk.decide(person, *(item | {"kind": "confirm"} for item in items)))}
 
 
-def _more(desk: Desk, who: str, body: Mapping[str, Any]) -> Any:
-    desk.log.append([desk.entry(who, "sheet")])
+def _more(desk: Desk, person: str, body: Mapping[str, Any]) -> Any:
+    desk.log.append([desk.entry(person, "sheet")])
     return {}
 
 
-def _make(desk: Desk, who: str, body: Mapping[str, Any]) -> Any:
+def _make(desk: Desk, person: str, body: Mapping[str, Any]) -> Any:
     desk.make_run(partial(describe, desk))
     return desk.job
 

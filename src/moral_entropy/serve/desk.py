@@ -30,8 +30,6 @@ from moral_entropy.verdict.decisions import (
     DecisionLog,
     Key,
     agreed,
-    in_conflict,
-    standing,
     with_decisions,
     with_rows,
 )
@@ -68,7 +66,6 @@ class Desk:
         self._lock = Lock()
         self._sheets: list[pl.DataFrame] = []
         self._queues: dict[str, list[Key]] = {}
-        self._folded: tuple[Any, dict[Key, dict[str, Decision]]] = (None, {})
 
     def _index(self) -> pl.DataFrame:
         """Return what lists are sorted and filtered by, one row per question and item."""
@@ -84,6 +81,7 @@ class Desk:
             .with_columns(pl.col(CATEGORIES).cast(pl.Categorical), pl.col("p").cast(pl.Float32))
             .with_columns(risk=pl.col("wrong") * pl.col("count"), differs=2 * pl.col("agree") < pl.col("n_votes"))
             .drop("count")
+            .with_row_index("row")
             .collect()
         )
         return index if len(two) == len(self.questions) else self._with_pluralities(index, list(two))
@@ -92,32 +90,18 @@ class Desk:
         """Correct `differs` where there are more than two labels: another label must have more votes."""
         in_doubt = index.lazy().filter("differs").select(pl.col("question").cast(pl.String), "item", "agree")
         votes = self.run.scan("votes").join(in_doubt, on=KEYS, how="semi").group_by(*KEYS, "label").len()
-        most = votes.group_by(KEYS).agg(most=pl.col("len").max()).with_columns(pl.col("question").cast(pl.Categorical))
-        joined = index.lazy().join(most, on=KEYS, how="left", maintain_order="left")
-        more = pl.col("question").cast(pl.String).is_in(two) | (pl.col("most") > pl.col("agree")).fill_null(value=False)
-        return joined.with_columns(differs=pl.col("differs") & more).drop("most").collect()
+        tops = votes.group_by(KEYS).agg(top=pl.col("len").max()).with_columns(pl.col("question").cast(pl.Categorical))
+        joined = index.lazy().join(tops, on=KEYS, how="left", maintain_order="left")
+        is_two = pl.col("question").cast(pl.String).is_in(two)
+        return (
+            joined.with_columns(pl.col("differs") & (is_two | (pl.col("top") > pl.col("agree")))).drop("top").collect()
+        )
 
     # --- What was decided -------------------------------------------------------------------------------------------
 
-    def standing(self) -> dict[Key, dict[str, Decision]]:
-        """Return the decisions that stand, by question and item, then by person."""
-        entries = self.log.entries()
-        if entries is not self._folded[0]:
-            self._folded = (entries, standing(entries))
-        return self._folded[1]
-
-    def decided(self) -> dict[Key, Decision]:
-        """Return the decision on every item that has one."""
-        pairs = ((key, agreed(by_person)) for key, by_person in self.standing().items())
-        return {key: entry for key, entry in pairs if entry is not None}
-
-    def conflicts(self) -> list[Key]:
-        """Return the items on which people differ."""
-        return [key for key, by_person in self.standing().items() if in_conflict(by_person)]
-
     def expected_wrong(self) -> float:
         """Return how many labels are expected wrong by p, of those that nobody has decided on."""
-        decided = sum(float(entry.get("risk") or 0.0) for entry in self.decided().values())
+        decided = sum(float(entry.get("risk") or 0.0) for entry in self.log.decided().values())
         return max(float(self.index["risk"].sum()) - decided, 0.0)
 
     def with_decisions(self) -> Run:
@@ -153,29 +137,29 @@ class Desk:
             self._queues[order] = [(str(question), str(item)) for question, item in keys]
         return self._queues[order]
 
-    def waiting(self, order: str, who: str, question: str | None = None) -> list[Key]:
+    def waiting(self, order: str, person: str, question: str | None = None) -> list[Key]:
         """Return what one person may settle, best first.
 
         What the person voted on, passed over or has to check blind comes after all others, and so does what is the
         turn of somebody else.
         """
-        by_key, turn, sheet = self.standing(), self.names.index(who), self.to_check()
+        by_key, turn, sheet = self.log.standing(), self.names.index(person), self.to_check()
         places = []
         for rank, key in enumerate(self.queue(order)):
             by_person = by_key.get(key, {})
-            mine = by_person.get(who)
+            mine = by_person.get(person)
             if question not in (None, key[0]) or (mine is not None and mine["kind"] != "skip"):
                 continue
             if agreed(by_person) is None:
-                later = mine is not None, key[1] in self.own_items(who), key in sheet
+                later = mine is not None, key[1] in self.own_items(person), key in sheet
                 places.append((*later, rank % len(self.names) != turn, rank, key))
         return [place[-1] for place in sorted(places)]
 
     @lru_cache(maxsize=64)  # noqa: B019 a program has one desk
-    def own_items(self, who: str) -> frozenset[str]:
+    def own_items(self, person: str) -> frozenset[str]:
         """Return the items that somebody has voted on as an annotator."""
         names = self.run.annotators["annotator"].cast(pl.String).unique().drop_nulls().to_list()
-        mine = [name for name in names if name.casefold() == who.casefold()]
+        mine = [name for name in names if name.casefold() == person.casefold()]
         if not mine:
             return frozenset()
         votes = self.run.scan("votes").filter(pl.col("annotator").cast(pl.String).is_in(mine))
@@ -192,24 +176,18 @@ class Desk:
 
     # --- Deciding ---------------------------------------------------------------------------------------------------
 
-    def entry(self, who: str, kind: str, **facts: Any) -> dict[str, Any]:
+    def entry(self, person: str, kind: str, **facts: Any) -> dict[str, Any]:
         """Return a new line of the log."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return {"id": secrets.token_hex(8), "time": now, "who": who, "kind": kind} | facts
+        return {"id": secrets.token_hex(8), "time": now, "who": person, "kind": kind} | facts
 
-    def decide(self, who: str, body: Mapping[str, Any]) -> Decision:
-        """Check a decision that a browser sent, write it, and return it."""
-        [entry] = entries = [self._checked(who, body)]
+    def decide(self, person: str, *bodies: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Check decisions that a browser sent, write them with one write, and return them."""
+        entries = [self._checked(person, body) for body in bodies]
         self.log.append(entries)
-        return entry
+        return entries
 
-    def confirm(self, who: str, bodies: Sequence[Mapping[str, Any]]) -> int:
-        """Write decisions that confirm labels of the consensus, all with one write; return how many."""
-        entries = [self._checked(who, {**body, "kind": "confirm"}) for body in bodies]
-        self.log.append(entries)
-        return len(entries)
-
-    def _checked(self, who: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked(self, person: str, body: Mapping[str, Any]) -> dict[str, Any]:
         kind, question, item, label = (body.get(name) for name in ("kind", "question", "item", "label"))
         if kind not in (*LABELLING, "skip") or question not in self.questions or not isinstance(item, str):
             msg = f"a decision is about an item and a question of this run; {kind!r}, {question!r}, {item!r} is not."
@@ -234,19 +212,19 @@ class Desk:
             "sheet": on_sheet.get("sheet"),
             "weight": on_sheet.get("weight"),
         }
-        entry = self.entry(who, kind, **facts)
+        entry = self.entry(person, kind, **facts)
         # A browser that repeats itself after a crash sends the same id.
-        sent = {"id": str(body["id"])[:64]} if body.get("id") else {}
-        return entry | sent | ({"final": True} if body.get("final") else {})
+        identity = {"id": str(body["id"])[:64]} if body.get("id") else {}
+        return entry | identity | ({"final": True} if body.get("final") else {})
 
-    def undo(self, who: str) -> Decision | None:
+    def undo(self, person: str) -> Decision | None:
         """Take back the last decision of a person, and return it; None where there is none."""
         entries = self.log.entries()
         undone = {entry["of"] for entry in entries if entry["kind"] == "undo"}
-        mine = (entry for entry in reversed(entries) if entry["who"] == who and "item" in entry)
+        mine = (entry for entry in reversed(entries) if entry["who"] == person and "item" in entry)
         last = next((entry for entry in mine if entry["id"] not in undone), None)
         if last is not None:
-            self.log.append([self.entry(who, "undo", of=last["id"])])
+            self.log.append([self.entry(person, "undo", of=last["id"])])
         return last
 
     def row(self, question: str, item: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from moral_entropy.comparison import Comparison, compare
@@ -30,6 +31,7 @@ from moral_entropy.verdict.decisions import CAUSES, LABELLING, Decision, Key, ag
 from moral_entropy.verdict.rates import wrong_by
 from moral_entropy.verdict.sheet import KEYS
 from moral_entropy.verdict.verdict import verdict_of
+from moral_entropy.votes.table import Ints
 
 PAGE, BULK, SURE = 20, 50, 0.05
 """Items on a page; items that are confirmed together; largest chance of error of those."""
@@ -41,10 +43,10 @@ Query = Mapping[str, str]
 Data = dict[str, Any]
 
 
-def start(desk: Desk, query: Query, who: str) -> Data:
+def start(desk: Desk, query: Query, person: str) -> Data:
     """Say where the run stands: the verdict, what was decided, what is next."""
-    kinds = Counter(entry["kind"] for entry in desk.decided().values())
-    by_person = Counter(entry["who"] for people in desk.standing().values() for entry in people.values())
+    kinds = Counter(entry["kind"] for entry in desk.log.decided().values())
+    by_person = Counter(entry["who"] for people in desk.log.standing().values() for entry in people.values())
     return {
         "title": shown_title(desk.run),
         "size": shown_size(desk.run),
@@ -53,7 +55,7 @@ def start(desk: Desk, query: Query, who: str) -> Data:
         "check": _check_progress(desk),
         "settled": kinds["settle"] + kinds["confirm"],
         "expected_wrong": desk.expected_wrong(),
-        "conflicts": len(desk.conflicts()),
+        "conflicts": len(desk.log.conflicts()),
         "people": dict(by_person),
         "torn": desk.log.n_torn,
         "job": desk.job,
@@ -67,40 +69,40 @@ def verdict(desk: Desk) -> Data:
 
 
 def _check_progress(desk: Desk) -> Data:
-    rows, by_key = desk.to_check(), desk.standing()
+    rows, by_key = desk.to_check(), desk.log.standing()
     labelled = [
         key for key, row in rows.items() if row["answer"] is not None or agreed(by_key.get(key, {})) is not None
     ]
     return {"rows": len(rows), "done": len(labelled)}
 
 
-def check(desk: Desk, query: Query, who: str) -> Data:
+def check(desk: Desk, query: Query, person: str) -> Data:
     """Return the next item to check, blind: its text and labels, neither votes nor p; at the end the verdict."""
-    by_key, rows, turn = desk.standing(), desk.to_check(), desk.names.index(who)
+    by_key, rows, turn = desk.log.standing(), desk.to_check(), desk.names.index(person)
     places = []
     for rank, (key, row) in enumerate(rows.items()):
         by_person = by_key.get(key, {})
-        mine = by_person.get(who)
+        mine = by_person.get(person)
         # What somebody else was unsure of, or passed over, is open to all others.
         if row["answer"] is None and agreed(by_person) is None and (mine is None or mine["kind"] == "skip"):
             places.append((mine is not None, rank % len(desk.names) != turn, rank, key))
-    wanted = _wanted(query)
+    named_key = _named(query)
     waiting = [place[-1] for place in sorted(places)]
-    waiting = sorted(waiting, key=lambda key: key != wanted)
+    waiting = sorted(waiting, key=lambda key: key != named_key)
     data: Data = {"progress": _check_progress(desk) | {"left": len(waiting)}, "kind": "check"}
     if waiting:
         return data | {"item": _blind(desk, waiting[0])}
     return data | {"item": None, "verdict": verdict(desk)}
 
 
-def settle(desk: Desk, query: Query, who: str) -> Data:
+def settle(desk: Desk, query: Query, person: str) -> Data:
     """Return the next item to settle in an order; its votes are shown once it is decided."""
     order = query.get("order") if query.get("order") in desk.orders else "gain"
     question = query.get("question") if query.get("question") in desk.questions else None
-    wanted = _wanted(query)
-    waiting = desk.waiting(str(order), who, None if wanted else question)
-    key = wanted or (waiting[0] if waiting else None)
-    kinds = [entry["kind"] for entry in desk.decided().values()]
+    named_key = _named(query)
+    waiting = desk.waiting(str(order), person, None if named_key else question)
+    key = named_key or (waiting[0] if waiting else None)
+    kinds = [entry["kind"] for entry in desk.log.decided().values()]
     return {
         "kind": "settle",
         "order": order,
@@ -109,12 +111,12 @@ def settle(desk: Desk, query: Query, who: str) -> Data:
         "question": question,
         "questions": list(desk.questions),
         "progress": {"done": kinds.count("settle"), "left": len(waiting), "expected_wrong": desk.expected_wrong()},
-        "final": bool(wanted and wanted in desk.conflicts()),
-        "item": None if key is None else _blind(desk, key) | {"own": key[1] in desk.own_items(who)},
+        "final": bool(named_key and named_key in desk.log.conflicts()),
+        "item": None if key is None else _blind(desk, key) | {"own": key[1] in desk.own_items(person)},
     }
 
 
-def _wanted(query: Query) -> Key | None:
+def _named(query: Query) -> Key | None:
     return (query["question"], query["item"]) if "item" in query and "question" in query else None
 
 
@@ -130,18 +132,18 @@ def _blind(desk: Desk, key: Key) -> Data:
 def _texts(desk: Desk, items: Iterable[str]) -> dict[str, str]:
     if not desk.run.has("texts"):
         return {}
-    wanted = pl.Series(list(items), dtype=pl.String).cast(desk.index.schema["item"])
-    rows = desk.run.scan("texts").filter(pl.col("item").is_in(wanted.implode())).collect()
+    ids = pl.Series(list(items), dtype=pl.String).cast(desk.index.schema["item"])
+    rows = desk.run.scan("texts").filter(pl.col("item").is_in(ids.implode())).collect()
     return {str(item): text for item, text in rows.iter_rows() if text is not None}
 
 
-def item(desk: Desk, query: Query, who: str) -> Data:
+def item(desk: Desk, query: Query, person: str) -> Data:
     """Return everything about one item: its votes, what each adds, and what was decided."""
-    key = _wanted(query)
+    key = _named(query)
     if key is None:
         msg = "an item is named by ?question=…&item=…."
         raise LookupError(msg)
-    decisions = [_plain(entry) for entry in desk.standing().get(key, {}).values()]
+    decisions = [_plain(entry) for entry in desk.log.standing().get(key, {}).values()]
     return _blind(desk, key) | {"explanation": explanation(desk, key), "decisions": decisions}
 
 
@@ -156,7 +158,7 @@ def changed(desk: Desk, entry: Decision) -> Data:
     key = entry["question"], entry["item"]
     explained = explanation(desk, key)
     votes = [(step["annotator"], step["voted"]) for step in explained["steps"] if step["annotator"] is not None]
-    settled = [each for each in desk.decided().values() if each["kind"] == "settle"]
+    settlements = [each for each in desk.log.decided().values() if each["kind"] == "settle"]
     return {
         "explanation": explained,
         "was": entry["was"],
@@ -165,16 +167,16 @@ def changed(desk: Desk, entry: Decision) -> Data:
         "wrong": [name for name, voted in votes if voted != entry["label"]],
         "risk": entry["risk"],
         "expected_wrong": desk.expected_wrong(),
-        "consensus_right": sum(each["label"] == each["was"] for each in settled),
-        "settled": len(settled),
+        "consensus_right": sum(each["label"] == each["was"] for each in settlements),
+        "settled": len(settlements),
     }
 
 
-def bulk(desk: Desk, query: Query, who: str) -> Data:
+def bulk(desk: Desk, query: Query, person: str) -> Data:
     """Return unanimous items of which the consensus is sure, to be confirmed together, with the errors expected."""
     unanimous = (pl.col("agree") == pl.col("n_votes")) & (pl.col("n_votes") > 1) & (pl.col("wrong") <= SURE)
     # Items on a sheet are left out: the spot check would be answered in bulk.
-    left_out = _keys(desk, [*desk.standing(), *desk.to_check()])
+    left_out = _keys(desk, [*desk.log.standing(), *desk.to_check()])
     rows = desk.index.filter(unanimous).join(left_out, on=KEYS, how="anti", maintain_order="left")
     n_left, rows = rows.height, rows.sort("wrong", maintain_order=True).head(BULK)
     return {
@@ -191,14 +193,14 @@ def _keys(desk: Desk, keys: Iterable[Key]) -> pl.DataFrame:
 
 
 def _listed(desk: Desk, rows: pl.DataFrame) -> list[Data]:
-    texts, decided = _texts(desk, rows["item"].cast(pl.String)), desk.decided()
+    texts, decided = _texts(desk, rows["item"].cast(pl.String)), desk.log.decided()
     columns = ("question", "item", "domain", "label", "p", "wrong", "n_votes", "agree")
     listed = []
     for row in rows.select(columns).iter_rows(named=True):
         key = (row["question"], str(row["item"]))
         text = texts.get(key[1])
-        made = decided.get(key)
-        facts = {"item": key[1], "text": text and text[:300], "decided": made and made["label"]}
+        decision = decided.get(key)
+        facts = {"item": key[1], "text": text and text[:300], "decided": decision and decision["label"]}
         listed.append(row | facts)
     return listed
 
@@ -212,16 +214,16 @@ SHOW: dict[str, tuple[str, pl.Expr]] = {
     "split": ("votes differ", pl.col("agree") < pl.col("n_votes")),
     "unanimous": ("votes agree", pl.col("agree") == pl.col("n_votes")),
 }
-SORTS = {"unsure": ("least sure first", "wrong", True), "sure": ("surest first", "wrong", False),
-         "votes": ("most votes first", "n_votes", True)}  # fmt: skip
+SORTS = {"unsure": ("least sure first", "wrong", -1), "sure": ("surest first", "wrong", 1),
+         "votes": ("most votes first", "n_votes", -1)}  # fmt: skip
 
 
-def items(desk: Desk, query: Query, who: str) -> Data:
+def items(desk: Desk, query: Query, person: str) -> Data:
     """Return one page of items by facets, words, or two annotators who differ; the least sure first."""
     facets = {name: query[name] for name in CATEGORIES if query.get(name)}
     rows, show = desk.index, query.get("show", "all")
     if show == "decided":
-        rows = rows.join(_keys(desk, desk.decided()), on=KEYS, how="semi", maintain_order="left")
+        rows = rows.join(_keys(desk, desk.log.decided()), on=KEYS, how="semi", maintain_order="left")
     elif show in SHOW and show != "all":
         rows = rows.filter(SHOW[show][1])
     if words := query.get("q", "").strip():
@@ -235,8 +237,9 @@ def items(desk: Desk, query: Query, who: str) -> Data:
     rows = _within(rows, facets)
     sort = query.get("sort") if query.get("sort") in SORTS else "unsure"
     page = max(int(query["page"]) if query.get("page", "").isdigit() else 1, 1)
-    _, column, descending = SORTS[str(sort)]
-    ranked = rows.lazy().sort(column, descending=descending, maintain_order=True)
+    on_list = np.zeros(desk.index.height, dtype=bool)
+    on_list[rows["row"].to_numpy()] = True
+    order_i = _order(desk, *SORTS[str(sort)][1:])
     return {
         "total": rows.height,
         "page": page,
@@ -245,8 +248,14 @@ def items(desk: Desk, query: Query, who: str) -> Data:
         "shows": {name: title for name, (title, _) in SHOW.items()} | {"decided": "decided"},
         "sorts": {name: title for name, (title, _, _) in SORTS.items()},
         "query": {**facets, "show": show, "sort": sort, "q": words, "a": query.get("a", ""), "b": query.get("b", "")},
-        "items": _listed(desk, ranked.slice((page - 1) * PAGE, PAGE).collect()),
+        "items": _listed(desk, desk.index[order_i[on_list[order_i]][(page - 1) * PAGE : page * PAGE]]),
     }
+
+
+@lru_cache(maxsize=8)
+def _order(desk: Desk, column: str, sign: int) -> Ints:
+    """Return all rows in the order of a column: sorted once, as there may be very many."""
+    return np.argsort(sign * desk.index[column].to_numpy(), kind="stable")
 
 
 def _within(rows: pl.DataFrame, facets: Query, except_for: str = "") -> pl.DataFrame:
@@ -259,11 +268,12 @@ def _within(rows: pl.DataFrame, facets: Query, except_for: str = "") -> pl.DataF
 def _matching(desk: Desk, words: str) -> pl.Series:
     """Return the items whose id or text has these words, in capitals or not."""
     pattern = f"(?i){re.escape(words)}"
-    ids = desk.index["item"].filter(desk.index["item"].cast(pl.String).str.contains(pattern))
-    if not desk.run.has("texts"):
-        return ids.unique()
-    texts = desk.run.scan("texts").filter(pl.col("text").str.contains(pattern)).select("item").collect()["item"]
-    return pl.concat([ids, texts]).unique()
+    items = desk.index["item"].clear()
+    if desk.run.has("texts"):
+        items = desk.run.scan("texts").filter(pl.col("text").str.contains(pattern)).select("item").collect()["item"]
+    if " " not in words:
+        items = pl.concat([items, desk.index["item"].filter(desk.index["item"].cast(pl.String).str.contains(pattern))])
+    return items
 
 
 def _apart(desk: Desk, a: str, b: str) -> pl.DataFrame:
@@ -274,7 +284,7 @@ def _apart(desk: Desk, a: str, b: str) -> pl.DataFrame:
     return rows.with_columns(pl.col("question").cast(pl.Categorical))
 
 
-def annotators(desk: Desk, query: Query, who: str) -> Data:
+def annotators(desk: Desk, query: Query, person: str) -> Data:
     """Return the annotators, those worth a look first, and how often each two of them agree."""
     question = query.get("question") if query.get("question") in desk.questions else next(iter(desk.questions))
     people, _ = annotator_rows(desk.run)
@@ -303,7 +313,7 @@ def _tallies(desk: Desk) -> dict[str, str]:
 
 def _decided_votes(desk: Desk) -> pl.DataFrame:
     """Return the votes on decided items, with what was decided."""
-    decided = desk.decided()
+    decided = desk.log.decided()
     rows = [(question, item, entry["label"]) for (question, item), entry in decided.items()]
     truth = pl.DataFrame(rows, schema=dict.fromkeys((*KEYS, "truth"), pl.String), orient="row")
     truth = truth.with_columns(pl.col("item").cast(desk.index.schema["item"]))
@@ -320,12 +330,13 @@ def pairs(run: Run, question: str) -> tuple[list[str], list[list[Any]]]:
     votes = run.scan("votes").filter(pl.col("question") == question)
     votes = votes.select("item", "label", name=pl.col("annotator").cast(pl.String))
     votes = votes.filter(pl.col("name").is_in(names))
-    both = votes.join(votes, on="item").filter(pl.col("name") < pl.col("name_right"))
-    by_pair = both.group_by("name", "name_right").agg(n=pl.len(), same=(pl.col("label") == pl.col("label_right")).sum())
+    twice = votes.join(votes, on="item").filter(pl.col("name") < pl.col("name_right"))
+    same = (pl.col("label") == pl.col("label_right")).sum()
+    by_pair = twice.group_by("name", "name_right").agg(n=pl.len(), same=same)
     return names, [list(row) for row in by_pair.sort("name", "name_right").collect().iter_rows()]
 
 
-def rules(desk: Desk, query: Query, who: str) -> Data:
+def rules(desk: Desk, query: Query, person: str) -> Data:
     """Return how the rules fare that people use instead of a model."""
     section = rules_section(desk.run)
     n_differ = desk.index.filter("differs").height
@@ -340,19 +351,19 @@ def _plain(entry: Decision) -> Data:
     return {name: entry.get(name) for name in names}
 
 
-def decisions(desk: Desk, query: Query, who: str) -> Data:
+def decisions(desk: Desk, query: Query, person: str) -> Data:
     """Return the last decisions, and the items on which people differ."""
-    by_key = desk.standing()
+    by_key = desk.log.standing()
     last = [_plain(entry) for entry in desk.log.entries() if "item" in entry][-LISTED:]
-    conflicts = [[_plain(entry) for entry in by_key[key].values()] for key in desk.conflicts()]
+    conflicts = [[_plain(entry) for entry in by_key[key].values()] for key in desk.log.conflicts()]
     undone = {entry["of"] for entry in desk.log.entries() if entry["kind"] == "undo"}
     last = [row | {"undone": row["id"] in undone} for row in reversed(last)]
     return {"decisions": last, "total": len(desk.log.entries()), "conflicts": conflicts, "tools": list(TOOLS)}
 
 
-def confused(desk: Desk, query: Query, who: str) -> Data:
+def confused(desk: Desk, query: Query, person: str) -> Data:
     """Return what was confused with what: votes against decisions, with causes and examples for the codebook."""
-    votes, decided = _decided_votes(desk), desk.decided()
+    votes, decided = _decided_votes(desk), desk.log.decided()
     wrong = votes.filter(pl.col("label") != pl.col("truth"))
     cells = wrong.group_by("question", "truth", "label", maintain_order=True).agg(
         votes=pl.len(),
@@ -373,12 +384,12 @@ def confused(desk: Desk, query: Query, who: str) -> Data:
     return {"cells": rows, "causes": dict(causes.most_common()), "decided": len(labelled), "consensus_right": n_right}
 
 
-def moved(desk: Desk, query: Query, who: str) -> Data:
+def moved(desk: Desk, query: Query, person: str) -> Data:
     """Return how far the new run is, and what moved in it."""
     return desk.job | {
         "folder": str(desk.run.folder),
-        "decided": len(desk.decided()),
-        "left_out": len(desk.conflicts()),
+        "decided": len(desk.log.decided()),
+        "left_out": len(desk.log.conflicts()),
     }
 
 
@@ -387,12 +398,12 @@ def describe(desk: Desk, new: Run) -> Data:
     changes = compare(desk.run, new)
     if not isinstance(changes, Comparison):
         return {"sentence": "the runs share no item"}
-    keys = [f"{question}\n{item}" for question, item in desk.decided()]
+    keys = [f"{question}\n{item}" for question, item in desk.log.decided()]
     rows = changes.items.with_columns(pl.col("item").cast(pl.String))
     rows = rows.with_columns(decided=pl.concat_str("question", "item", separator="\n").is_in(keys))
     flips = rows.filter("label_changed")
     columns = ("question", "item", "label_a", "label_b", "p_a", "p_b", "moved", "decided")
-    shown = rows.filter(~pl.col("decided") & (pl.col("moved") > 0.005)).head(LISTED)
+    movers = rows.filter(~pl.col("decided") & (pl.col("moved") > 0.005)).head(LISTED)
     sums = {}
     for name, run in (("before", desk.run), ("after", new)):
         sums[name] = run.scan("items").select((wrong_by(run, "p") * pl.col("count")).sum()).collect().item()
@@ -401,13 +412,13 @@ def describe(desk: Desk, new: Run) -> Data:
         "labels_changed_undecided": flips.filter(~pl.col("decided")).height,
         "mean_move": float(rows["moved"].mean() or 0.0),  # type: ignore[arg-type]
         "expected_wrong": sums,
-        "items": shown.select(columns).to_dicts(),
+        "items": movers.select(columns).to_dicts(),
     }
 
 
 def export(desk: Desk, name: str) -> bytes:
     """Return decisions as a gold file (`gold.csv`), or as tasks of an annotation tool (`label-studio.json`, …)."""
-    decided = desk.decided()
+    decided = desk.log.decided()
     if name == "gold.csv":
         rows = [(question, item, entry["label"]) for (question, item), entry in decided.items()]
         return pl.DataFrame(rows, schema=["question", "item", "gold"], orient="row").write_csv().encode()

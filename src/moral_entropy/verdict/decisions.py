@@ -41,6 +41,7 @@ class DecisionLog:
     def __init__(self, path: Path) -> None:
         self.path, self.n_torn = path, 0
         self._entries: list[Decision] = []
+        self._standing: tuple[Any, dict[Key, dict[str, Decision]]] = (None, {})
         self._ids: set[str] = set()
         self._size, self._lock = 0, Lock()
 
@@ -49,6 +50,23 @@ class DecisionLog:
         with self._lock:
             self._read()
             return self._entries
+
+    def standing(self) -> dict[Key, dict[str, Decision]]:
+        """Return the decisions that stand, by question and item, then by person."""
+        entries = self.entries()
+        if entries is not self._standing[0]:
+            self._standing = (entries, standing(entries))
+        return self._standing[1]
+
+    def decided(self) -> dict[Key, Decision]:
+        """Return the decision on every item that has one."""
+        pairs = ((key, agreed(by_person)) for key, by_person in self.standing().items())
+        return {key: entry for key, entry in pairs if entry is not None}
+
+    def conflicts(self) -> list[Key]:
+        """Return the items on which people have decided differently, and nobody has settled it."""
+        by_key = self.standing().items()
+        return [key for key, by_person in by_key if len(_labelled(by_person)) > 1 and agreed(by_person) is None]
 
     def append(self, entries: Sequence[Decision]) -> None:
         """Write decisions to the disk before this returns, whole; those that are there are not written again."""
@@ -61,8 +79,8 @@ class DecisionLog:
                 handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
                 try:
                     # After a crash the last line may be torn: what follows begins a line of its own.
-                    torn = self.path.stat().st_size > self._size
-                    os.write(handle, ("\n" * torn + "".join(lines)).encode())
+                    is_torn = self.path.stat().st_size > self._size
+                    os.write(handle, ("\n" * is_torn + "".join(lines)).encode())
                     os.fsync(handle)
                 finally:
                     os.close(handle)
@@ -72,17 +90,17 @@ class DecisionLog:
             self._read()
 
     def _read(self) -> None:
-        """Read the whole lines that were added since."""
+        """Read the lines that were added since, up to the last that is complete."""
         if not self.path.exists() or self.path.stat().st_size <= self._size:
             return
         with self.path.open("rb") as file:
             file.seek(self._size)
             text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._size += len(whole)
+        lines = text[: text.rfind(b"\n") + 1]
+        self._size += len(lines)
         # A new list: whoever holds the old one keeps it as it was.
-        decisions = [entry for line in whole.splitlines() if (entry := self._parse(line)) is not None]
-        self._entries = [*self._entries, *decisions]
+        entries = [entry for line in lines.splitlines() if (entry := self._parse(line)) is not None]
+        self._entries = [*self._entries, *entries]
 
     def _parse(self, line: bytes) -> Decision | None:
         try:
@@ -119,18 +137,17 @@ def standing(entries: Iterable[Decision]) -> dict[Key, dict[str, Decision]]:
     return by_key
 
 
+def _labelled(by_person: Mapping[str, Decision]) -> list[Decision]:
+    return [entry for entry in by_person.values() if entry.get("label") is not None]
+
+
 def agreed(by_person: Mapping[str, Decision]) -> Decision | None:
     """Return the decision on an item: the last final one, else what all who have a label agree on; else None."""
-    labelled = [entry for entry in by_person.values() if entry.get("label") is not None]
+    labelled = _labelled(by_person)
     final = [entry for entry in labelled if entry.get("final")]
     if final:
         return final[-1]
     return labelled[-1] if len({entry["label"] for entry in labelled}) == 1 else None
-
-
-def in_conflict(by_person: Mapping[str, Decision]) -> bool:
-    """Return whether people have decided differently, and nobody has settled it."""
-    return agreed(by_person) is None and sum(entry.get("label") is not None for entry in by_person.values()) > 1
 
 
 def decided_rows(entries: Iterable[Decision], item: pl.DataType | None = None) -> pl.DataFrame:
@@ -161,13 +178,13 @@ def decided_rows(entries: Iterable[Decision], item: pl.DataType | None = None) -
     return frame.cast(with_ids(SCHEMAS["spot_checks"], item=item or pl.String()))
 
 
-def read_decisions(path: str | Path) -> list[Decision]:
-    """Read a file of decisions; a `VotesError` where it has none."""
-    entries = DecisionLog(Path(path)).entries()
-    if decided_rows(entries).is_empty():
+def read_decisions(path: str | Path) -> pl.DataFrame:
+    """Read what was decided from a file, as rows of the table spot_checks; a `VotesError` where nothing was."""
+    rows = decided_rows(DecisionLog(Path(path)).entries())
+    if rows.is_empty():
         msg = f"{path} has no decision on a label. Decide some first: moral-entropy serve RUN."
         raise VotesError(msg)
-    return entries
+    return rows
 
 
 def with_rows(run: Run, rows: pl.DataFrame) -> Run:
