@@ -12,9 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from moral_entropy.corpora.published import CORPORA, foundations
-from moral_entropy.errors import VotesError
 from moral_entropy.options import Inputs
-from moral_entropy.votes.table import Votes
+from moral_entropy.votes.table import Votes, refuse
 
 THEME_COLUMNS = ("themes", "theme", "v2themes", "gdelt_themes", "codes", "code")
 BETWEEN_CODES = re.compile(r"[;,|\s]+")
@@ -128,17 +127,15 @@ def _only_foundations(votes: Votes) -> Votes:
     questions = {ballot.question for ballot in ballots}
     missing = [name for name in foundations() if name not in questions]
     if missing:
-        msg = (
+        refuse(
             f"{votes.reading.source} has no votes on {len(missing)} of the five foundations. First: {missing[0]!r}. "
             f"Questions found: {', '.join(votes.questions)}. Name the published file, or a table of votes whose "
             "column question holds the foundations."
         )
-        raise VotesError(msg)
     too_wide = [ballot for ballot in ballots if ballot.n_labels != 2]
     if too_wide:
-        msg = (
+        refuse(
             f"{len(too_wide)} of the five foundations in {votes.reading.source} have more than two labels. "
             f"First: {too_wide[0].question!r} has {', '.join(too_wide[0].labels)}. The study needs yes or no for each."
         )
-        raise VotesError(msg)
     return replace(votes, ballots=ballots)

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from scipy.special import entr
 
-from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed, many
 from moral_entropy.groups import members, truths
 from moral_entropy.groups.differences import group_agreement, holm, paired_difference
@@ -24,7 +23,7 @@ from moral_entropy.names import MEAN
 from moral_entropy.options import GroupOptions
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import tie_key
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes, refuse
 
 PLACE = ["question", "part", "column", "label"]
 MOST_LABELS = 12
@@ -79,10 +78,9 @@ def study_groups(
     """
     votes, rows = consensus.votes, defaultdict[str, list[Any]](list)
     if any((ballot.count_i != 1.0).any() for ballot in votes.ballots):
-        msg = (
+        refuse(
             "groups cannot be compared where a row stands for several items (a pre-counted table): use a row per item."
         )
-        raise VotesError(msg)
     groupings = members.read_groupings(votes, options)
     notes, between, parts = [note for grouping in groupings for note in grouping.notes()], [], []
     for fit in consensus.fits:

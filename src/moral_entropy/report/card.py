@@ -22,7 +22,7 @@ from moral_entropy.names import ALL
 from moral_entropy.report.words import TEMPLATES, fill_template, order_notes, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
 from moral_entropy.runs.run import Run, as_run, cautions
-from moral_entropy.verdict.rates import ends_in_percent, pooled_rate
+from moral_entropy.verdict.rates import ends_in_percent, pooled_rates
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -326,9 +326,10 @@ def _limitations(run: Run, hidden: Sequence[str]) -> list[str]:
 
 def _biases(run: Run) -> Iterator[str]:
     """Say in which direction common rules err, and how unevenly the labels fall."""
+    rates = pooled_rates(run)
     for rule in ("any", "majority"):
-        rates = {metric: pooled_rate(run, rule, metric) for metric in ("fpr", "fnr")}
-        figures = [f"{name.upper()} {row['value']:.1%}" for name, row in rates.items() if row is not None]
+        rows = {metric: rates.get((rule, metric)) for metric in ("fpr", "fnr")}
+        figures = [f"{name.upper()} {row['value']:.1%}" for name, row in rows.items() if row is not None]
         if figures:
             yield f"Against the consensus, labels made by the rule {rule} have {' and '.join(figures)}."
     yield "The labels are those that these annotators would agree on; others may judge otherwise."

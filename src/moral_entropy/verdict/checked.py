@@ -23,7 +23,7 @@ from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.figures import annotator_shares
-from moral_entropy.verdict.rates import pooled_rate, wrong_by
+from moral_entropy.verdict.rates import pooled_rates, wrong_by
 from moral_entropy.verdict.sheet import KEYS, from_blocks, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -331,10 +331,9 @@ def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.Data
 
 def _rules_against_gold(run: Run, checks: Checks) -> Iterator[Row]:
     """Yield what the audit found against gold; where gold knows all labels, without an interval."""
-    all_known = checks.error.checked >= checks.population
+    all_known, rates = checks.error.checked >= checks.population, pooled_rates(run, "gold")
     for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
-        row = pooled_rate(run, name, "disagreement", "gold")
-        if row is not None:
+        if (row := rates.get((name, "disagreement"))) is not None:
             low, high = (row["value"] if all_known or row[end] is None else row[end] for end in ("low", "high"))
             yield name, row["n"], row["value"] * row["n"], row["value"], low, high
 

@@ -20,7 +20,7 @@ from moral_entropy.runs.run import Run
 from moral_entropy.ties import labels_of, tie_key
 from moral_entropy.votes.table import Floats
 
-METRICS = ("fpr", "fnr", "fdr", "for")
+METRICS: tuple[str, ...] = ("fpr", "fnr", "fdr", "for")
 """The rates of a rule on two labels."""
 
 
@@ -111,19 +111,17 @@ def leading_rates(run: Run) -> pl.DataFrame:
     return with_leading_rates(run.rules, expected=run.model == "mixed")
 
 
-def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") -> dict[str, Any] | None:
-    """Return a figure pooled over questions and domains, None where there is none.
+def pooled_rates(run: Run, reference: str = "consensus") -> dict[tuple[str, str], dict[str, Any]]:
+    """Return figures of rules pooled over questions and domains, by rule and metric.
 
     With more than two labels `disagreement` is about the label itself: an item labelled wrong differs on two of its
     labels when each is graded against the rest.
     """
-    if metric == "disagreement":
-        frame = leading_rates(run).filter(rule=rule, reference=reference, domain=ALL)
-        rows = [row for row in wrong_rows(frame) if row["question"] == ALL and row["value"] is not None]
-        return rows[0] if rows else None
-    where = {"question": ALL, "domain": ALL, "label": ALL, "rule": rule, "metric": metric, "reference": reference}
-    matches = leading_rates(run).filter(**where).drop_nulls("value")
-    return None if matches.is_empty() else matches.row(0, named=True)
+    frame = leading_rates(run).filter(reference=reference, domain=ALL)
+    pooled = frame.filter(pl.col("metric") != "disagreement", question=ALL, label=ALL).drop_nulls("value").to_dicts()
+    wrong = [row for row in wrong_rows(frame) if row["value"] is not None]
+    rows = [row for row in (*pooled, *wrong, *accuracy_rows(frame)) if row["question"] == ALL]
+    return {(row["rule"], row["metric"]): row for row in rows}
 
 
 def best_reference(run: Run) -> str:
@@ -148,23 +146,20 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
     those rules that name one label. The consensus itself is among them where they are held against gold.
     """
     reference = reference or best_reference(run)
-    many_labels = any(question.positive is None for question in run.questions)
-    groups = [*rule_groups(run), *([["consensus"]] if reference == "gold" else [])]
-    accuracy = {row["rule"]: row for row in accuracy_rows(leading_rates(run).filter(reference=reference, domain=ALL))
-                if row["question"] == ALL}  # fmt: skip
+    rates, metrics = pooled_rates(run, reference), METRICS
+    if any(question.positive is None for question in run.questions):
+        metrics = ()
+    elif run.model == "mixed" and reference == "consensus":
+        metrics += tuple(f"thresholded_{name}" for name in METRICS)
     matches = []
-    for group in groups:
+    for group in [*rule_groups(run), *([["consensus"]] if reference == "gold" else [])]:
         # With more than two labels a rule that names one label stands for those that label alike.
-        names = sorted(group, key=lambda name: name not in accuracy)
-        metrics: tuple[str, ...] = () if many_labels else METRICS
-        metrics += tuple(f"thresholded_{name}" for name in metrics if run.model == "mixed" and reference == "consensus")
-        figures = {metric: pooled_rate(run, names[0], metric, reference) for metric in metrics}
-        figures["disagreement"] = pooled_rate(run, names[0], "disagreement", reference)
-        figures["accuracy"] = accuracy.get(names[0])
-        if figures["accuracy"] is not None:
-            by_metric = {metric: row and {name: row[name] for name in ("value", "low", "high", "n")}
-                         for metric, row in figures.items()}  # fmt: skip
-            matches.append({"names": names, "reference": reference, "figures": by_metric})
+        names = sorted(group, key=lambda name: (name, "accuracy") not in rates)
+        if (names[0], "accuracy") in rates:
+            rows = {metric: rates.get((names[0], metric)) for metric in (*metrics, "disagreement", "accuracy")}
+            figures = {metric: row and {name: row[name] for name in ("value", "low", "high", "n")}
+                       for metric, row in rows.items()}  # fmt: skip
+            matches.append({"names": names, "reference": reference, "figures": figures})
     return matches
 
 

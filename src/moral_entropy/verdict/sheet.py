@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.option_fields import as_plain
 from moral_entropy.options import VerdictOptions
@@ -31,7 +31,7 @@ from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import wrong_by
 from moral_entropy.votes.labels import match_label
 from moral_entropy.votes.source import Source, open_source
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import Floats, Ints, refuse
 
 ROWS = 50
 """Rows of the sheet that every audit writes."""
@@ -264,8 +264,7 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER, "sheet")})
     rows = rows.with_columns(_questions(run, table), _weights(table))
     if (rows[ANSWER] == "").all():
-        msg = f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}."
-        raise VotesError(msg)
+        refuse(f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}.")
     # The label as it is now: answers may become the labels of a later run.
     items = run.scan("items").select(*KEYS, "label").collect(engine="streaming")
     keyed = items.with_columns(key=pl.col("item").cast(pl.String))
@@ -286,11 +285,10 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
 def _require_columns(table: Source) -> None:
     for name in ("item", ANSWER):
         if name not in table.columns:
-            msg = (
+            refuse(
                 f"{table.name} has no column {name!r}. Found: {', '.join(table.columns)}. A sheet has item, {ANSWER} "
                 "and, if there are several questions, question: see spot-check.csv in the run folder."
             )
-            raise VotesError(msg)
 
 
 def _texts(table: Source, name: str) -> pl.Series:
@@ -306,11 +304,10 @@ def _questions(run: Run, table: Source) -> pl.Series:
     if "question" in table.columns:
         return _texts(table, "question")
     if len(names) > 1:
-        msg = (
+        refuse(
             f"{table.name} does not say which of the {len(names)} questions an answer is about ({', '.join(names)}). "
             "Keep the column question of the sheet."
         )
-        raise VotesError(msg)
     return pl.repeat(names[0], table.rows, eager=True).alias("question")
 
 
@@ -320,11 +317,10 @@ def _weights(table: Source) -> pl.Series:
     weight = table.column("weight").cast(pl.Float64, strict=False)
     bad = weight.is_null() | ~weight.is_finite() | (weight < 0)
     if bad.any():
-        msg = (
+        refuse(
             f"{bad.sum():,} rows of {table.name} have no weight. First: row {int(bad.arg_max() or 0) + 1}. Keep the "
             "column weight of the sheet as it was, or leave it out: then all rows count alike."
         )
-        raise VotesError(msg)
     return weight.alias("weight")
 
 
@@ -333,29 +329,26 @@ def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
     strange = answered.filter(pl.col("item").is_null())
     if strange.height:
         first = strange.row(0, named=True)
-        msg = (
+        refuse(
             f"{strange.height:,} of {answered.height:,} answers in {name} are about items that {run.where} does not "
             f"have. First: item {first['key']!r} of question {first['question']!r}. Check the sheet of the same votes."
         )
-        raise VotesError(msg)
     twice = answered.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
     twice = twice.filter(pl.col(ANSWER).list.len() > 1)
     if twice.height:
         first = twice.row(0, named=True)
-        msg = (
+        refuse(
             f"{twice.height:,} items of {name} have two answers. First: item {first['item']!r} is "
             f"{first[ANSWER][0]!r} and {first[ANSWER][1]!r}. Keep one."
         )
-        raise VotesError(msg)
 
 
 def _label(run: Run, name: str, question: str, item: object, answer: str) -> str:
     labels = next(entry.labels for entry in run.questions if entry.name == question)
     at = match_label(answer, labels)
     if at is None:
-        msg = (
+        refuse(
             f"{name} answers {answer!r} for item {item!r}, which is no label of {question!r}. Labels: "
             f"{', '.join(labels)}. Leave the cell empty where you cannot tell."
         )
-        raise VotesError(msg)
     return labels[at]
