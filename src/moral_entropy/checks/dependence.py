@@ -22,13 +22,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import bdtr
 
-from moral_entropy.checks.gold import items_with_gold
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.copies import LEAST_SHARED, joined, votes_of_annotators
 from moral_entropy.model.findings import annotator_name, finding_of
 from moral_entropy.model.fit import fit_ballot
-from moral_entropy.model.patterns import Patterns, collapse
+from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import state_posterior
 from moral_entropy.progress import silent
 from moral_entropy.votes.layouts import PLUS
@@ -48,9 +47,6 @@ MOST_GROUPS = 5
 
 NOTICEABLE, SURELY = 0.02, 3.0
 """Excess agreement from which a dependence matters, and standard errors from which it counts."""
-
-FEWEST_PAIRS = 20
-"""Pairs of votes below which nothing is said of errors given gold."""
 
 
 # --- Alike ------------------------------------------------------------------------------------------------------------
@@ -191,8 +187,8 @@ def excess_agreement(rows: Patterns, posterior_rz: Floats, vote_azv: Floats) -> 
     -------
     dict | None
         Over all pairs of votes on an item: agreement, its excess, the standard error of that, the correlation of errors
-        (the excess over what it would be if the errors of the two were one and the same), pairs and items. None without
-        any two votes on one item.
+        (the excess over what it would be if the errors of the two were one and the same), and items. None without any
+        two votes on one item.
     """
     votes_r, n_votes = np.diff(rows.start_r), len(rows.code_v)
     annotator_v, label_v = np.divmod(rows.code_v.astype(np.int64), rows.n_labels)
@@ -216,13 +212,12 @@ def excess_agreement(rows: Patterns, posterior_rz: Floats, vote_azv: Floats) -> 
         # Residuals of one item depend on each other: those of its pairs are added before they are squared.
         "error": float(np.sqrt(rows.weight_r @ excess_r**2)) / pairs,
         "correlation": float(rows.weight_r @ excess_r) / max(float(rows.weight_r @ scale_r), 1e-300),
-        "pairs": pairs,
         "items": float(rows.weight_r[votes_r > 1].sum()),
     }
 
 
 def check_dependence(consensus: Consensus) -> list[Finding]:
-    """Test whether votes are independent given the label, and given gold.
+    """Test whether votes are independent given the label; `judges` says how far errors go together given gold.
 
     Examples
     --------
@@ -230,21 +225,20 @@ def check_dependence(consensus: Consensus) -> list[Finding]:
     >>> votes = me.simulate_votes(n_items=400, n_annotators=6, votes_per_item=4, seed=3).votes
     >>> findings = check_dependence(me.fit(votes, draws=0))
     >>> [(finding.metric, finding.n, finding.level) for finding in findings]
-    [('excess_agreement', 400, 'info'), ('errors_together', 400, 'info')]
+    [('excess_agreement', 400, 'info')]
     """
-    return [finding for fit in consensus.fits for finding in _examined(consensus, fit)]
+    return [_excess(consensus, fit) for fit in consensus.fits]
 
 
-def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+def _excess(consensus: Consensus, fit: QuestionFit) -> Finding:
     rows = _some(fit.patterns, float(len(fit.patterns.code_v)) * fit.states.n_states)
     posterior_rz = state_posterior(rows, fit.states, fit.mode, slice(0, rows.n_rows))
     figures = excess_agreement(rows, posterior_rz, fit.states.votes_azv(fit.confusion_akv))
     if figures is None:
         text = "no item has votes of two annotators, so whether votes are independent cannot be told."
-        yield finding_of(fit, "dependence", "excess_agreement", 0, n=0, text=text)
-        return
+        return finding_of(fit, "dependence", "excess_agreement", 0, n=0, text=text)
     excess, half = figures["excess"], NormalDist().inv_cdf(0.5 + consensus.interval / 2) * figures["error"]
-    yield finding_of(
+    return finding_of(
         fit, "dependence", "excess_agreement", excess, low=excess - half, high=excess + half, n=round(figures["items"]),
         level=level_of(abs(excess) >= max(NOTICEABLE, SURELY * figures["error"])),
         text=(
@@ -255,20 +249,3 @@ def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         meaning="Agreement counts for more than it proves, and p is too sure.",
         remedy="Check labels by hand or against gold, and ask annotators, or models, of another kind.",
     )  # fmt: skip
-    item_i = items_with_gold(fit)
-    if not consensus.votes.anonymous and len(item_i):
-        yield from _given_gold(fit, item_i)
-
-
-def _given_gold(fit: QuestionFit, item_i: Ints) -> Iterator[Finding]:
-    """Say how far errors go together on items whose label is known; hard items make everybody's do."""
-    rows, gold_r = collapse(fit.ballot, whole=True).take(item_i), fit.ballot.gold_i[item_i]
-    count_akv = np.full((rows.n_annotators, rows.n_labels, rows.n_labels), 0.5)
-    annotator_v, label_v = np.divmod(rows.code_v, rows.n_labels)
-    row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
-    np.add.at(count_akv, (annotator_v, gold_r[row_v], label_v), rows.weight_r[row_v])
-    vote_akv = count_akv / count_akv.sum(axis=-1, keepdims=True)
-    figures = excess_agreement(rows, np.eye(rows.n_labels)[gold_r], vote_akv)
-    if figures is not None and figures["pairs"] >= FEWEST_PAIRS:
-        text = f"given the gold labels, two annotators' errors correlate with {figures['correlation']:z.2f}."
-        yield finding_of(fit, "dependence", "errors_together", figures["correlation"], n=len(item_i), text=text)
