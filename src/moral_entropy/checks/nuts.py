@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import entr
 
 from moral_entropy.checks.posterior import density, posterior_of
 from moral_entropy.errors import MissingExtraError
 from moral_entropy.findings import Finding, Level
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.draws import posterior_draws
+from moral_entropy.model.entropy import decompose_entropy
 from moral_entropy.model.findings import finding_of
 from moral_entropy.model.posterior import Parameters, Posterior
 from moral_entropy.model.search import pack, unpack
@@ -140,30 +140,26 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
     columns = []
     # Some rows at a time: both sets of draws are held.
     for rows in patterns.chunks(256):
-        at_r = np.arange(rows.start, rows.stop)
-        own_rsk, nuts_rsk = (
-            posterior_draws(patterns, fit.states, parameters, at_r).swapaxes(0, 1) for parameters in (gaussian, sampled)
-        )
-        at = label_r[rows][:, None, None]
-        own_rs, nuts_rs = (np.take_along_axis(p_rsk, at, axis=2)[..., 0] for p_rsk in (own_rsk, nuts_rsk))
-        low_r, high_r = np.quantile(own_rs, [tail, 1.0 - tail], axis=1)
-        inside_r = ((nuts_rs >= low_r[:, None]) & (nuts_rs <= high_r[:, None])).mean(axis=1)
-        apart_r = np.abs(own_rsk.mean(axis=1) - nuts_rsk.mean(axis=1)).max(axis=1)
-        parts = [entr(p_rsk).sum(axis=-1).mean(axis=1) for p_rsk in (own_rsk, nuts_rsk)]
-        totals = [entr(p_rsk.mean(axis=1)).sum(axis=-1) for p_rsk in (own_rsk, nuts_rsk)]
-        columns.append(np.stack([*parts, totals[0] - parts[0], totals[1] - parts[1], inside_r, apart_r]))
+        at_r, at = np.arange(rows.start, rows.stop), label_r[rows][None, :, None]
+        both = [posterior_draws(patterns, fit.states, parameters, at_r) for parameters in (gaussian, sampled)]
+        parts = [decompose_entropy(p_srk) for p_srk in both]
+        own_sr, nuts_sr = (np.take_along_axis(p_srk, at, axis=2)[..., 0] for p_srk in both)
+        low_r, high_r = np.quantile(own_sr, [tail, 1.0 - tail], axis=0)
+        inside_r = ((nuts_sr >= low_r) & (nuts_sr <= high_r)).mean(axis=0)
+        apart_r = np.abs(both[0].mean(axis=0) - both[1].mean(axis=0)).max(axis=1)
+        columns.append(np.stack([*(part.aleatoric_i for part in parts), *(part.epistemic_i for part in parts), inside_r,
+                                 apart_r]))  # fmt: skip
     column_cr = np.concatenate(columns, axis=1)
     own_within, within, own_across, across, _, p_mean = np.average(column_cr, weights=weight_r, axis=1).tolist()
-    ratio, apart_r = own_across / max(across, 1e-12), column_cr[5]
-    free_r = weight_r * (patterns.clamp_r == UNKNOWN)
-    covered, names = column_cr[4] @ free_r / max(free_r.sum(), 1e-12), ("aleatoric", "epistemic")
+    ratio, free_r = own_across / max(across, 1e-12), weight_r * (patterns.clamp_r == UNKNOWN)
+    covered = column_cr[4] @ free_r / max(free_r.sum(), 1e-12)
     yield finding_of(
-        fit, "nuts", f"{names[1]}_ratio", ratio, n=round(float(weight_r.sum())),
+        fit, "nuts", "epistemic_ratio", ratio, n=round(float(weight_r.sum())),
         level="good" if CLOSE[0] <= ratio <= CLOSE[1] else "doubt",
         text=(
-            f"the Laplace approximation's {names[1]} part is {ratio:.2f} times that of NUTS, its {names[0]} part "
+            f"the Laplace approximation's epistemic part is {ratio:.2f} times that of NUTS, its aleatoric part "
             f"{own_within / max(within, 1e-12):.2f} times; p differs by {p_mean:.3f} on "
-            f"average, {apart_r.max():.3f} at most; its {consensus.interval:.0%} intervals hold "
+            f"average, {column_cr[5].max():.3f} at most; its {consensus.interval:.0%} intervals hold "
             f"{covered:.0%} of the sampled draws."
         ),
         meaning="Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
