@@ -116,7 +116,8 @@ class Cells(Formatter):
     def cell(self, template: str, row: Mapping[str, Any]) -> str:
         """Return the text of a cell; without its interval, or a dash, where figures are missing."""
         for text in (template, template.partition(" (")[0]):
-            if all(row[name] is not None for _, name, _, _ in self.parse(text) if name):
+            # Not a number is not equal to itself.
+            if all(row[name] is not None and row[name] == row[name] for _, name, _, _ in self.parse(text) if name):
                 return self.vformat(text, (), row)
         return NOTHING
 

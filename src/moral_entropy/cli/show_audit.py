@@ -5,13 +5,14 @@ The rules are shown pooled over everything; all figures, by question and domain,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from math import isnan
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from moral_entropy.cli.screen import plain_table, print_json, print_parts, window_width
+from moral_entropy.cli.screen import plain_table, print_json, print_parts, rows_table, window_width
 from moral_entropy.findings import Finding
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import parts_note
@@ -84,12 +85,13 @@ def checked_parts(run: Run) -> Iterator[str | Table]:
     if checked.is_empty():
         return
     people = checked.filter(pl.col("kind") == "annotator", pl.col("checked") >= FEW).head(MOST_ANNOTATORS)
-    rows = [*checked.filter(pl.col("kind") != "annotator").rows(named=True), *people.rows(named=True)]
-    cells = [(f"{row['kind']} {row['name']}".removeprefix("consensus "), f"{row['checked']:,}", f"{row['wrong']:,.0f}",
-              interval_in_percent(row["value"], row["low"], row["high"])) for row in rows]  # fmt: skip
+    rows = [
+        row | {"whose": f"{row['kind']} {row['name']}".removeprefix("consensus "), "share": _percent(row)}
+        for row in [*checked.filter(pl.col("kind") != "annotator").to_dicts(), *people.to_dicts()]
+    ]
     yield ""
     yield f"checked labels: % wrong (and {run.interval:.0%} interval)"
-    yield plain_table(("whose", "checked", "wrong", "% wrong"), cells, n_words=1)
+    yield rows_table(rows, "whose: {whose} | checked: {checked:,} | wrong: {wrong:,.0f} | % wrong: {share}", n_words=1)
 
 
 # --- A row per question -------------------------------------------------------------------------------------------
@@ -99,12 +101,20 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     """Return a row per fit, and what its columns mean."""
     fits = run.manifest["questions"]
     # What is the same in every row is not worth a column: 80 characters are few.
-    parts = run.parts if any(_nats(fit["doubt_votes"]) != NOTHING for fit in fits) else {}
+    doubts = [fit["doubt_votes"] for fit in fits]
+    parts = run.parts if any(value is not None and not isnan(value) for value in doubts) else {}
     yes = all((fit["positive"] or "").casefold() in POSITIVE_NAMES for fit in fits)
-    shares = ("share of yes",) if yes else ("label", "share")
-    fitted = () if all(fit["converged"] for fit in fits) else ("converged",)
-    heads = ("question", "items", *shares, "uncertain", "entropy", *parts.values(), *fitted)
-    yield plain_table(heads, [_cells(fit, parts, yes=yes)[: len(heads)] for fit in fits], n_words=1)
+    rows = []
+    for fit in fits:
+        # The positive label of two, the commonest of more.
+        label = fit["positive"] or max(fit["prevalence"], key=fit["prevalence"].__getitem__)
+        name = f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"]
+        rows.append(fit | {"name": name, "label": label, "share": fit["prevalence"][label]})
+    cells = "question: {name} | items: {items_counted:,.0f} | " + ("share of yes" if yes else "label: {label} | share")
+    cells += ": {share:.1%} | uncertain: {uncertain:.1%} | entropy: {entropy:z.3f}"
+    cells += "".join(f" | {name}: {{{part}:z.3f}}" for part, name in parts.items())
+    cells += "" if all(fit["converged"] for fit in fits) else " | converged: {converged}"
+    yield rows_table(rows, cells, n_words=1)
     label_note = ", the commonest," if any(fit["positive"] is None for fit in fits) else ""
     share = "share of yes" if yes else f"share of that label{label_note}"
     paper = "Bayesian " if run.model == "paper" else ""
@@ -114,25 +124,6 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     names = " + ".join(f"{name} ({SHORT[part]})" for part, name in parts.items())
     yield from wrap(f"entropy (nats; a coin toss is 0.693) = {names}", WIDTH)
     yield from wrap(parts_note(run.model), WIDTH)
-
-
-def _cells(fit: dict[str, Any], parts: Iterable[str], *, yes: bool) -> tuple[str, ...]:
-    # The positive label of two, the commonest of more.
-    shares: dict[str, float] = fit["prevalence"]
-    label = fit["positive"] or max(shares, key=shares.__getitem__)
-    return (
-        f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"],
-        f"{fit['items_counted']:,.0f}",
-        *(() if yes else (label,)),
-        f"{shares[label]:.1%}",
-        f"{fit['uncertain']:.1%}",
-        *(_nats(fit[name]) for name in ("entropy", *parts)),
-        "yes" if fit["converged"] else "NO",
-    )
-
-
-def _nats(value: float | None) -> str:
-    return NOTHING if value is None or value != value else f"{value:z.3f}"
 
 
 # --- The rules ----------------------------------------------------------------------------------------------------
@@ -150,39 +141,29 @@ def rule_parts(run: Run) -> Iterator[str | Table]:
     has_interval = any(figure and figure["low"] is not None for rule in rules for figure in rule["figures"].values())
     interval = f" (and {run.interval:.0%} interval)" if has_interval else ""
     yield from wrap(f"rules against {against}{pooled}: {noun} in %{interval}", WIDTH)
-    rows = [_rule_cells(rule, many_labels=many_labels) for rule in rules]
+    columns = ("disagreement",) if many_labels else METRICS
+    rows = [
+        [
+            rule["names"][0],
+            *(_percent(figure) for metric, figure in rule["figures"].items() if metric.endswith(columns)),
+        ]
+        for rule in rules
+    ]
     led_by_p = run.model == "mixed" and rules[0]["reference"] == "consensus"
     thresholded = [f"{metric}½" for metric in METRICS] if led_by_p else []
     yield plain_table(("rule", *(("wrong",) if many_labels else (*METRICS, *thresholded))), rows, n_words=1)
     for rule in rules:
         if len(rule["names"]) > 1:
-            label = "labels" if len(rule["names"]) == 2 else "label"
-            yield from wrap(f"{_and(rule['names'][1:])} {label} every item as {rule['names'][0]} does", WIDTH)
-    yield from _silent_rules(run)
+            yield from wrap(f"the same labels: {', '.join(rule['names'])}", WIDTH)
+    abstained = run.table("audit_rules").group_by("rule", maintain_order=True).agg(pl.col("abstained").sum())
+    if silent := [f"{rule} {count:,}" for rule, count in abstained.iter_rows() if count]:
+        yield from wrap(f"no answer on items without votes or labels: {', '.join(silent)}", WIDTH)
     yield from () if many_labels else RATES
     if led_by_p:
         yield from wrap(f"Expected by p; ½: against the labels, p being ½ or more. {OFF_BY}", WIDTH)
-
-
-def _rule_cells(rule: dict[str, Any], *, many_labels: bool) -> list[str]:
-    figures, name = rule["figures"], rule["names"][0]
-    if many_labels:
-        return [name, _percent(figures["disagreement"])]
-    return [name, *(_percent(figure) for metric, figure in figures.items() if metric.endswith(METRICS))]
 
 
 def _percent(figure: dict[str, Any] | None) -> str:
     if figure is None or figure["value"] is None:
         return NOTHING
     return interval_in_percent(figure["value"], figure["low"], figure["high"])
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _silent_rules(run: Run) -> list[str]:
-    """Say which rules give no answer, and on how many items (questions added up)."""
-    counts = run.table("audit_rules").select("rule", "abstained").group_by("rule", maintain_order=True).sum()
-    silent = [f"{rule} {count:,}" for rule, count in counts.iter_rows() if count]
-    return wrap(f"no answer on items without votes or labels: {', '.join(silent)}", WIDTH) if silent else []
