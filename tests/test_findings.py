@@ -21,7 +21,6 @@ from moral_entropy.findings import (
     overview,
     warning_sentences,
     without_warnings,
-    worst_level,
 )
 
 some_findings = st.lists(
@@ -86,10 +85,6 @@ def test_several_of_one_question_are_told_apart_by_their_subjects():
 )
 def test_about(finding, expected):
     assert finding.about == expected
-
-
-def test_the_worst_level_of_nothing_is_none():
-    assert worst_level([]) == "info"
 
 
 def test_only_our_own_warnings_are_silenced():

@@ -10,7 +10,6 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
         ├── PriorError              a prior that is not valid
         ├── FitError                the fit cannot be done as asked
         ├── RuleError               a consensus rule that is unknown or misbehaves
-        ├── ScoreError              a score that does not exist for these numbers
         ├── RunFolderError          a run folder that cannot be written or read
         ├── FileError               a file that cannot be written
         ├── TrainError              targets, texts or a model that cannot be trained on or with
@@ -112,10 +111,6 @@ class FitError(MoralEntropyError):
 
 class RuleError(MoralEntropyError):
     """A consensus rule that is unknown, or whose answers are not labels or probabilities."""
-
-
-class ScoreError(MoralEntropyError):
-    """A score that does not exist for these numbers."""
 
 
 class RunFolderError(MoralEntropyError):

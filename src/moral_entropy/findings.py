@@ -267,17 +267,6 @@ def level_of(doubted: bool, *, bad: bool = False) -> Level:
     return "bad" if bad else "doubt"
 
 
-def worst_level(findings: Iterable[Finding]) -> Level:
-    """Return the worst level of some findings; "info" of none.
-
-    Examples
-    --------
-    >>> worst_level([Finding("gold", "ece", 0.3, level="doubt"), Finding("gold", "ece", 0.1, level="good")])
-    'doubt'
-    """
-    return min((finding.level for finding in findings), key=RANK.__getitem__, default="info")
-
-
 def merge_alike(findings: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
     """Merge notes, doubts and worse of one kind: the worst of them, and where else the same was found.
 

@@ -67,9 +67,9 @@ CONNECT, LOOPBACK = "10s", "127.0.0.1:0"
 FAN_IN = 4
 """Sums that are added in one task."""
 
-DRAWN_NUMBERS, RULE_DRAWS, MOST_COMPARED, MOST_GOLD = 1 << 26, 200, 1_500, 1_000_000
-"""Most numbers in the draws of one fit, which every worker holds twice; draws behind the intervals of rules; most
-annotators among whom copies are looked for; most items with gold that the driver holds."""
+DRAWN_NUMBERS, MOST_COMPARED, MOST_GOLD = 1 << 26, 1_500, 1_000_000
+"""Most numbers in the draws of one fit, which every worker holds twice; most annotators among whom copies are looked
+for; most items with gold that the driver holds."""
 
 ONE_MACHINE = ("multilabel", "questions", "counts", "of", "count", "gold_file", "keep", "exclude", "text", "sheet")
 """Options of reading that a cluster does not know."""

@@ -221,19 +221,14 @@ def read_settings(file: str | None) -> Mapping[str, Any]:
         path /= "manifest.json"
     try:
         text = path.read_text(encoding="utf-8")
-        return _of_manifest(json.loads(text), path) if path.suffix == ".json" else tomllib.loads(text)
+        values = json.loads(text) if path.suffix == ".json" else {"options": tomllib.loads(text)}
     except OSError as error:
         msg = f"the settings cannot be read from {path}: {error.strerror}. Name a TOML file or a manifest.json."
         raise UsageError(msg) from error
     except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
         msg = f"{path} is neither TOML nor a manifest: {error}."
         raise UsageError(msg) from error
-
-
-def _of_manifest(manifest: Any, path: Path) -> Mapping[str, Any]:
-    options = manifest.get("options") if isinstance(manifest, dict) else None
+    options = values.get("options") if isinstance(values, dict) else None
     if not isinstance(options, dict):
         msg = f"{path} holds no options: an earlier version wrote it. Audit again, or write a TOML file."
         raise UsageError(msg)

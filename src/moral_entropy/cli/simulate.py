@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,39 +23,24 @@ class SimulateOptions(StageOptions):
     """What to simulate: a twin of a moral corpus, or plain votes of some size."""
 
     like: Literal["mftc", "mfrc", "emfd"] | None = option("Make a twin of this moral corpus.")
-    scale: float | None = option("Size of the twin; 1, that of the corpus, when not given.")
+    scale: float = option("Size of the twin; 1 is that of the corpus.", 1.0)
     items: int | None = option("How many items, without --like.")
-    annotators: int | None = option("How many annotators, without --like; 20 when not given.")
-    votes_per_item: float | None = option("Votes per item, without --like; 3 when not given.")
-    classes: int | None = option("How many labels, without --like; 2 when not given.")
+    annotators: int = option("How many annotators, without --like.", 20)
+    votes_per_item: float = option("Votes per item, without --like.", 3.0)
+    classes: int = option("How many labels, without --like.", 2)
     seed: int = option("Same seed, same votes.", 0, least=0)
 
-    def __post_init__(self) -> None:
-        """Refuse sizes that contradict each other."""
-        super().__post_init__()
+    def problems(self) -> Iterator[str]:
+        """Yield sizes that contradict each other."""
         sizes = ("items", "annotators", "votes_per_item", "classes")
-        arguments = [name for name in sizes if getattr(self, name) is not None]
-        msg = ""
-        if self.like is not None and arguments:
-            flag = f"--{arguments[0].replace('_', '-')}"
-            msg = f"--like {self.like} has its corpus' sizes, so {flag} cannot be given too. Use --scale, not both."
-        elif self.like is None and self.scale is not None:
-            msg = "--scale is the size of a twin. Name the corpus with --like, or give --items."
-        elif self.like is None and self.items is None:
-            msg = "say what to simulate: --like mftc, mfrc or emfd, or --items 1000."
-        if msg:
-            raise UsageError(msg)
-
-    @property
-    def sizes(self) -> dict[str, Any]:
-        """The keywords of `write_simulated`."""
-        return {
-            "n_items": self.items,
-            "n_annotators": 20 if self.annotators is None else self.annotators,
-            "votes_per_item": 3 if self.votes_per_item is None else self.votes_per_item,
-            "n_labels": 2 if self.classes is None else self.classes,
-            "seed": self.seed,
-        }
+        changed = [name.replace("_", "-") for name in sizes if getattr(self, name) != getattr(type(self), name)]
+        if self.like is not None and changed:
+            problem = f"--like {self.like} has its corpus' sizes, so --{changed[0]} cannot be given too."
+            yield f"{problem} Use --scale, not both."
+        if self.like is None and self.scale != 1.0:
+            yield "--scale is the size of a twin. Name the corpus with --like, or give --items."
+        if self.like is None and self.items is None:
+            yield "say what to simulate: --like mftc, mfrc or emfd, or --items 1000."
 
 
 def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
@@ -72,9 +58,11 @@ def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
         if options.like is not None:
             from moral_entropy.corpora.twins import write_twin
 
-            write_twin(options.like, out, seed=options.seed, scale=1.0 if options.scale is None else options.scale)
+            write_twin(options.like, out, seed=options.seed, scale=options.scale)
         else:
             from moral_entropy.corpora.simulate import write_simulated
 
-            write_simulated(out, **options.sizes, advance=advance)
+            sizes: dict[str, Any] = {"n_items": options.items, "n_annotators": options.annotators}
+            sizes |= {"votes_per_item": options.votes_per_item, "n_labels": options.classes, "seed": options.seed}
+            write_simulated(out, **sizes, advance=advance)
     typer.echo(f"{out}: votes with their truth; next: moral-entropy audit {out} --gold gold -o run/")

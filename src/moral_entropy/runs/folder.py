@@ -90,7 +90,12 @@ def writing(
     ['run']
     """
     read, safe = list(_paths(inputs)), list(_paths(sheets))
-    with whole_folder(path, lambda target: _check_free(target, force=force, inputs=read, sheets=safe)) as folder:
+
+    def check(target: Path) -> None:
+        for obstacle in _obstacles(target, force=force, inputs=read, sheets=safe):
+            raise RunFolderError(obstacle)
+
+    with whole_folder(path, check) as folder:
         yield folder
 
 
@@ -138,60 +143,41 @@ def is_run_folder(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
-def _check_free(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Sequence[Path]) -> None:
-    if not target.exists():
-        return
-    if not target.is_dir():
-        msg = f"{target} is a file, and a run needs a folder. Choose another with -o."
-        raise RunFolderError(msg)
+def _obstacles(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Sequence[Path]) -> Iterator[str]:
+    """Yield why what is at the target must not be replaced: `--force` deletes only our own."""
+    files = sorted(entry.name for entry in target.iterdir()) if target.is_dir() else []
+    if target.exists() and not target.is_dir():
+        yield f"{target} is a file, and a run needs a folder. Choose another with -o."
     if target.is_mount():
-        msg = f"{target} is a mount point, which cannot be replaced by a run. Name a folder in it: -o {target / 'run'}."
-        raise RunFolderError(msg)
-    files = sorted(entry.name for entry in target.iterdir())
+        yield f"{target} is a mount point, which cannot be replaced by a run. Name a folder in it: -o {target / 'run'}."
     if not files:
         return
     if not force:
-        msg = (
+        yield (
             f"{target} exists and holds {len(files)} file{'s' * (len(files) > 1)}. First: {files[0]}. "
             "Choose another folder with -o, or replace this run with --force (force=True)."
         )
-        raise RunFolderError(msg)
-    _check_replaceable(target, files)
-    _check_sheets(target, sheets)
-    inside = [path for path in inputs if target in (path, *path.parents)]
-    if inside:
-        msg = f"{inside[0]} is read by this run, and --force would delete {target}. Choose another folder with -o."
-        raise RunFolderError(msg)
-
-
-def _check_replaceable(target: Path, files: list[str]) -> None:
-    """Raise a `RunFolderError` for a folder that is no run or holds other files: --force deletes only our own."""
-    foreign = [name for name in files if not _of_a_run(target / name)]
+    why, foreign = "", [name for name in files if not _of_a_run(target / name)]
     if not is_run_folder(target):
         why = f"is no run folder: it has no {MANIFEST}, but {files[0]}"
     elif not _is_ours(target / MANIFEST):
         why = f"is no run folder: its {MANIFEST} is damaged, or another program's"
     elif foreign:
-        further = f" and {len(foreign) - 1} more" * (len(foreign) > 1)
-        why = f"holds {foreign[0]}{further}, which no run wrote"
-    else:
-        return
-    msg = (
-        f"{target} {why}. --force replaces only earlier runs, lest it delete something else. "
-        "Choose another folder with -o."
-    )
-    raise RunFolderError(msg)
-
-
-def _check_sheets(target: Path, sheets: Sequence[Path]) -> None:
-    """Raise a `RunFolderError` for a folder with a sheet that somebody has begun to fill in."""
+        why = f"holds {foreign[0]}{f' and {len(foreign) - 1} more' * (len(foreign) > 1)}, which no run wrote"
+    if why:
+        yield (
+            f"{target} {why}. --force replaces only earlier runs, lest it delete something else. "
+            "Choose another folder with -o."
+        )
     for path in sorted(target.glob(SHEETS)):
         if path.resolve() not in sheets and (answers := _answers_on(path)):
-            msg = (
+            yield (
                 f"{path} has {answers:,} answer{'s' * (answers > 1)}, which --force would delete. Use them with "
                 f"--spot-check {path}, or move the file elsewhere."
             )
-            raise RunFolderError(msg)
+    for path in inputs:
+        if target in (path, *path.parents):
+            yield f"{path} is read by this run, and --force would delete {target}. Choose another folder with -o."
 
 
 def _answers_on(path: Path) -> int:
