@@ -42,6 +42,9 @@ def write_files(folder):
     sure = [f"{i},{who},{(i + (i * n) % 7 // 6) % 2},0.{5 + (i * n) % 5}"
             for n, who in enumerate(("ann", "bob", "cem"), start=1) for i in range(60)]  # fmt: skip
     (folder / "sure.csv").write_text("\n".join(["item,annotator,label,sure", *sure]) + "\n")
+    levels = [f"{i},{who},{('low', 'medium', 'high')[(i + n * i % 5 // 4) % 3]}"
+              for n, who in enumerate(("ann", "bob", "cem"), start=1) for i in range(60)]  # fmt: skip
+    (folder / "levels.csv").write_text("\n".join(["item,annotator,label", *levels]) + "\n")
     (folder / "shares.csv").write_text("column,group,share\nteam,x,60\nteam,y,40\n")
     (folder / "map.toml").write_text('yep = "yes"\n')
 
@@ -57,11 +60,13 @@ RUNS = {
     "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper",
     "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv "
     "--draws 20 --no-report",
+    "levels": "levels.csv --scale ordinal --order low,medium,high --draws 20 --no-report",
     "judges": "sure.csv --roles roles.csv --ignore ME012 --draws 20 --no-report",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }
-NEEDS_EXTRAS = {"--sheet", "--solver", "--steps"}
+# Decisions need a run to decide about: tests/serve.
+NEEDS_EXTRAS = {"--sheet", "--solver", "--steps", "--decisions"}
 
 
 def tables(path):
