@@ -59,7 +59,7 @@ def first_votes_by_hand(ballot):
     return [n / sum(said) for n in said]
 
 
-def pooled(ballot, p_ik, interior_i, counts_ik=None, known_i=None, silent=()):
+def pooled(ballot, p_ik, mode_ik, interior_i, counts_ik=None, known_i=None, silent=()):
     """Probabilities as published, item by item: the model's and the vote share's, which leads where votes are few."""
     counts_ik = ballot.counts_ik if counts_ik is None else counts_ik
     first_k, pooled_ik = np.array(first_votes_by_hand(ballot)), np.array(p_ik)
@@ -67,9 +67,11 @@ def pooled(ballot, p_ik, interior_i, counts_ik=None, known_i=None, silent=()):
         n = counts_ik[i].sum()
         voters = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]] // ballot.n_labels
         unknown = np.mean([12 / (12 + ballot.votes_a[a]) for a in voters if a not in silent]) if n else 0.0
-        weight = min(1.0, max(min(0.6, 0.3 + interior_i[i]), 1.5 / max(n, 1), unknown))
+        share_k = (counts_ik[i] + first_k) / (n + 1)
+        apart = sum(abs(mode_ik[i] - share_k)) / 2
+        weight = min(0.7, 0.3 + interior_i[i] + 0.4 * max(apart - 0.3, 0))
+        weight = min(1.0, max(weight, 1.5 / max(n, 1), unknown))
         if known_i is None or known_i[i] < 0:
-            share_k = (counts_ik[i] + first_k) / (n + 1)
             pooled_ik[..., i, :] = (1 - weight) * pooled_ik[..., i, :] + weight * share_k
     return pooled_ik
 
@@ -80,7 +82,7 @@ def published_draws(fit):
         return posterior_draws(fit)
     known_i = fit.patterns.clamp_r[fit.patterns.row_i]
     silent = [a for group in fit.counted_groups for a in group[1:]]
-    return pooled(fit.ballot, posterior_draws(fit), fit.interior_i, fit.counts_ik, known_i, silent)
+    return pooled(fit.ballot, posterior_draws(fit), fit.posterior_ik, fit.interior_i, fit.counts_ik, known_i, silent)
 
 
 def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None, domain_i=None):

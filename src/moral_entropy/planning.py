@@ -132,9 +132,9 @@ class QuestionVotes:
         if len(self.mix_zk) > len(self.labels):
             base_k = self.count_ik.sum(axis=0) + 0.5
             interior_i = p_iz[:, len(self.labels) :].sum(axis=1)
-            weight_i = share_weight(interior_i, n_i, self.unknown_i[at_i])[:, None]
             share_ik = (count_ik + base_k / base_k.sum()) / (n_i[:, None] + 1.0)
-            p_ik = (1.0 - weight_i) * p_ik + weight_i * share_ik
+            weight_i1 = share_weight(p_ik, share_ik, interior_i, n_i, self.unknown_i[at_i])[:, None]
+            p_ik = (1.0 - weight_i1) * p_ik + weight_i1 * share_ik
         # Texts are pooled with what the votes say, in proportion to votes, as the fit does.
         worth_i1, n_i1 = self.worth_i[at_i, None], n_i[:, None] + 1.0
         return np.asarray((n_i1 * p_ik + worth_i1 * self.text_ik[at_i]) / (n_i1 + worth_i1))

@@ -9,7 +9,6 @@ from scipy.special import entr
 from support import published_draws, random_rows, votes_of
 
 from moral_entropy.model import draws as module
-from moral_entropy.model import kernels
 from moral_entropy.model.entropy import decompose_entropy
 from moral_entropy.model.fit import fit, log_posterior
 from moral_entropy.model.priors import Priors
@@ -133,19 +132,6 @@ def test_draws_made_in_tiles_are_those_made_at_once(monkeypatch):
     monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 100)
     [other] = fit(votes, draws=50).fits
     assert_array_equal(one.confusion_sakv, other.confusion_sakv)
-
-
-@pytest.mark.parametrize("share", [0.005, 0.05, 0.25, 0.75, 0.95, 1.0])
-@pytest.mark.parametrize("shape", ["normal", "skewed", "two points", "constant"])
-def test_quantiles_are_those_of_numpy(shape, share):
-    rng = np.random.default_rng(7)
-    x_s = {
-        "normal": rng.normal(size=1_001),
-        "skewed": rng.exponential(size=1_000) ** 3,
-        "two points": rng.integers(0, 2, size=1_000).astype(float),
-        "constant": np.full(999, 3.0),
-    }[shape]
-    assert_allclose(kernels._quantile(x_s.copy(), share), np.quantile(x_s, share), rtol=1e-12, atol=1e-12)
 
 
 def test_more_votes_narrow_the_interval_and_lower_the_entropy():

@@ -14,14 +14,14 @@ SEEDS = range(3)
 N_ITEMS = 600
 
 
-def panel(seed):
+def panel(seed, n_items=N_ITEMS):
     """Truth, and votes of twelve judges of 75% to 92%, five on every item."""
     rng = np.random.default_rng(seed)
-    truth_i = (rng.random(N_ITEMS) < 0.35).astype(int)
+    truth_i = (rng.random(n_items) < 0.35).astype(int)
     right_a = rng.uniform(0.75, 0.92, 12)
     rows = [
         (i, f"judge {a:02d}", int(truth_i[i] if rng.random() < right_a[a] else 1 - truth_i[i]))
-        for i in range(N_ITEMS)
+        for i in range(n_items)
         for a in rng.choice(12, 5, replace=False)
     ]
     return truth_i, rows, rng
@@ -60,7 +60,7 @@ def test_single_ones_are_harmless(spoil, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_switched_team_hardly_harms(seed):
     """The model turns the votes of a switched sixth around; the vote share in the published p cannot: two points."""
-    truth_i, rows, rng = panel(seed)
+    truth_i, rows, rng = panel(seed, 2_400)
     switched = with_switched_team(rows, truth_i, rng)
     assert accuracy(switched, truth_i) >= accuracy(rows, truth_i) - 0.02
     one = fit(votes_from(switched), draws=100).fits[0]

@@ -32,7 +32,9 @@ def assert_the_same(votes, found, at, state_iz, *, counts_ik=None, known_i=None,
     model_ik, interior_i = state_iz @ plain_states(n_labels)[0], state_iz[:, n_labels:].sum(axis=1)
     assert found.search.converged
     assert_allclose(found.posterior_ik, model_ik, atol=1e-6)
-    assert_allclose(found.p_ik, pooled(votes.ballots[0], model_ik, interior_i, counts_ik, known_i, silent), atol=1e-6)
+    assert_allclose(
+        found.p_ik, pooled(votes.ballots[0], model_ik, model_ik, interior_i, counts_ik, known_i, silent), atol=1e-6
+    )
     assert_allclose(found.mode.weight_dg, at.weight_dg, atol=1e-6)
     assert_allclose(found.mode.confusion_akv[some], at.confusion_akv[some], atol=1e-6)
 

@@ -190,11 +190,6 @@ class QuestionFit:
         """Annotators whose votes were counted as one: groups of several, the one who stands for it first."""
         return self.copies.groups if self.copies.any else []
 
-    @property
-    def pooled(self) -> bool:
-        """Whether the published p is pooled with the vote share; the paper's model publishes its own."""
-        return self.options.mixed
-
     @cached_property
     def label_i(self) -> NDArray[np.int16]:
         """Index of the consensus label: see `labels_of`."""

@@ -41,8 +41,8 @@ and a Gaussian in logs would put half of all items there."""
 NUMBERS_AT_ONCE = 1 << 22
 """Numbers held at once where draws are made or looked at some at a time."""
 
-BLOCK_ROWS = 2_048
-"""Rows per call of the kernel."""
+BLOCK_ROWS = 512
+"""Rows per call of the kernel: their draws are held."""
 
 MOST_SUMMARIES = 1e9
 """Most rows × draws × votes per row: of very many rows fewer draws are looked at, 100 at least."""
@@ -214,25 +214,26 @@ def summarise(
     threads, advance
         At most this many threads; called with the share done.
     """
-    n_rows, n_labels, n_draws = patterns.n_rows, patterns.n_labels, len(drawn.weight_dg)
+    n_rows, n_labels, about_r = patterns.n_rows, patterns.n_labels, about_r.astype(np.int64)
     n_used = int(max(100, MOST_SUMMARIES // max(len(patterns.code_v), 1)))
     confusion_sakv, weight_sdg = drawn.confusion_akv[:n_used], drawn.weight_dg[:n_used]
-    vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, min(n_draws, n_used))
+    vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, len(weight_sdg))
     # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
     for vote_ks in vote_cks:
         vote_ks /= vote_ks.max(axis=0)
         np.maximum(vote_ks, 1e-30, out=vote_ks)
     weight_dzs = np.ascontiguousarray(states.weight_of_states(weight_sdg).transpose(1, 2, 0))
     summaries = Summaries(np.empty((n_rows, n_labels)), *np.empty((3, n_rows)))
-    rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r)
-    arguments = (*rows, vote_cks, weight_dzs, states.ends_ze, states.share_z,
-             pool_r, share_rk, about_r.astype(np.int64), (1.0 - interval) / 2.0)  # fmt: skip
-    rows_done = [0]
+    arguments = (patterns.arrays, vote_cks, weight_dzs, states.ends_ze, states.share_z, pool_r, share_rk, about_r)
+    tails, rows_done = [(1.0 - interval) / 2.0, (1.0 + interval) / 2.0], [0]
 
     def run(first: int, last: int) -> None:
         for block in range(first, last):
             lo, hi = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, n_rows)
-            kernels.draw_summaries(*arguments, lo, hi, *summaries)
+            p_rs = np.empty((hi - lo, vote_cks.shape[-1]))
+            kernels.draw_summaries(*arguments, lo, hi, summaries.mean_rk, summaries.entropy_r, p_rs)
+            ends = np.quantile(p_rs, tails, axis=1, overwrite_input=True)
+            summaries.low_r[lo:hi], summaries.high_r[lo:hi] = ends
             rows_done[0] += hi - lo
             advance(rows_done[0] / n_rows)
 

@@ -21,15 +21,9 @@ NEGLIGIBLE = 1e-14
 RESCALED = 8
 """Votes after which products are scaled to a largest one of 1: no factor is below 1e-30, so that one cannot vanish."""
 
-I64, I32, I16, F1, F2, F3 = (
-    "int64[::1]",
-    "int32[::1]",
-    "int16[::1]",
-    "float64[::1]",
-    "float64[:,::1]",
-    "float64[:,:,::1]",
-)
-VOTES = f"{I64},{I32},{F1},{I16},{I32}"
+I64, I32, I16, F1 = (f"{kind}[::1]" for kind in ("int64", "int32", "int16", "float64"))
+F2, F3 = "float64[:,::1]", "float64[:,:,::1]"
+VOTES = f"Tuple(({I64},{I32},{F1},{I16},{I32}))"
 """Types of start_r, code_v, weight_r, clamp_r, domain_r."""
 
 
@@ -77,24 +71,12 @@ def _row(code_v, begin, end, clamped, vote_cz, weight_z, x_z):
 
 
 @kernel(VOTES, F2, F2, I64, "int64", "int64", F3, F3)
-def em_pass(
-    start_r,
-    code_v,
-    weight_r,
-    clamp_r,
-    domain_r,
-    vote_cz,
-    weight_dz,
-    bound_b,
-    first,
-    last,
-    count_bcz,
-    total_bdt,
-):
+def em_pass(votes, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt):
     """Add up the expected votes by code and state, and items by domain and state, of blocks `first` to `last`.
 
     State 0 is left out: it has the rest of the votes. The last column of `total_bdt` is the log likelihood.
     """
+    start_r, code_v, weight_r, clamp_r, domain_r = votes
     n_states = weight_dz.shape[1]
     x_z = np.empty(n_states)
     for b in range(first, last):
@@ -113,8 +95,9 @@ def em_pass(
 
 
 @kernel(VOTES, F2, F2, "int64", "int64", F2)
-def state_posterior(start_r, code_v, weight_r, clamp_r, domain_r, vote_cz, weight_dz, first, last, posterior_rz):
+def state_posterior(votes, vote_cz, weight_dz, first, last, posterior_rz):
     """Write the probabilities of the states of rows `first` to `last`, beginning at the first row of `posterior_rz`."""
+    start_r, code_v, _, clamp_r, domain_r = votes
     for r in range(first, last):
         d = domain_r[r] if len(domain_r) > 0 else 0
         x_z = posterior_rz[r - first]
@@ -173,60 +156,28 @@ def _label_draws(x_zs, ends_ze, share_z, top_s, weight, share_k, p_ks):
             p_ks[k, s] = (1.0 - weight) * p_ks[k, s] / top_s[s] + weight * share_k[k]
 
 
-@inner
-def _quantile(x_s, share):
-    """Return a quantile of some numbers, interpolated between neighbours; their order is changed (quickselect)."""
-    n = len(x_s)
-    at = share * (n - 1)
-    k = int(at)
-    lo, hi = 0, n - 1
-    while lo < hi:
-        pivot, i, j = x_s[(lo + hi) // 2], lo, hi
-        while i <= j:
-            while x_s[i] < pivot:
-                i += 1
-            while x_s[j] > pivot:
-                j -= 1
-            if i <= j:
-                x_s[i], x_s[j] = x_s[j], x_s[i]
-                i += 1
-                j -= 1
-        if k <= j:
-            hi = j
-        elif k >= i:
-            lo = i
-        else:
-            break
-    following = x_s[k]
-    if k + 1 < n:
-        following = x_s[k + 1]
-        for s in range(k + 2, n):
-            following = min(following, x_s[s])
-    return x_s[k] + (at - k) * (following - x_s[k])
-
-
-@kernel(VOTES, F3, F3, "int64[:,::1]", F1, F1, F2, I64, "float64", "int64", "int64", F2, F1, F1, F1)
+@kernel(VOTES, F3, F3, "int64[:,::1]", F1, F1, F2, I64, "int64", "int64", F2, F1, F2)
 def draw_summaries(
-    start_r, code_v, weight_r, clamp_r, domain_r, vote_cks, weight_dzs, ends_ze, share_z, pool_r, share_rk,
-    about_r, tail, first, last, mean_rk, low_r, high_r, entropy_r,
-):  # fmt: skip
-    """Write mean, interval and mean entropy over the draws of the label probabilities of rows `first` to `last`.
+    votes, vote_cks, weight_dzs, ends_ze, share_z, pool_r, share_rk, about_r, first, last, mean_rk, entropy_r, p_rs
+):
+    """Write mean and mean entropy over the draws of the label probabilities of rows `first` to `last`.
 
-    The interval is that of label `about_r`. In every draw the vote share `share_rk` has the weight `pool_r`.
+    The probabilities of label `about_r` are written to `p_rs`, beginning at its first row. In every draw the vote share
+    `share_rk` has the weight `pool_r`.
     """
+    start_r, code_v, _, clamp_r, domain_r = votes
     n_states, n_draws = weight_dzs.shape[1], weight_dzs.shape[2]
     n_labels = mean_rk.shape[1]
     x_zs, p_ks, top_s = np.empty((n_states, n_draws)), np.empty((n_labels, n_draws)), np.empty(n_draws)
     for r in range(first, last):
+        d = domain_r[r] if len(domain_r) > 0 else 0
         if clamp_r[r] >= 0:
             for k in range(n_labels):
-                mean_rk[r, k] = 1.0 if k == clamp_r[r] else 0.0
-            low_r[r] = high_r[r] = mean_rk[r, about_r[r]]
-            entropy_r[r] = 0.0
-            continue
-        d = domain_r[r] if len(domain_r) > 0 else 0
-        _row_draws(code_v, start_r[r], start_r[r + 1], vote_cks, weight_dzs[d], ends_ze, share_z, x_zs, top_s)
-        _label_draws(x_zs, ends_ze, share_z, top_s, pool_r[r], share_rk[r], p_ks)
+                for s in range(n_draws):
+                    p_ks[k, s] = 1.0 if k == clamp_r[r] else 0.0
+        else:
+            _row_draws(code_v, start_r[r], start_r[r + 1], vote_cks, weight_dzs[d], ends_ze, share_z, x_zs, top_s)
+            _label_draws(x_zs, ends_ze, share_z, top_s, pool_r[r], share_rk[r], p_ks)
         entropy = 0.0
         for k in range(n_labels):
             total = 0.0
@@ -237,20 +188,18 @@ def draw_summaries(
                     entropy -= p * math.log(p)
             mean_rk[r, k] = total / n_draws
         entropy_r[r] = entropy / n_draws
-        low_r[r] = _quantile(p_ks[about_r[r]], tail)
-        high_r[r] = _quantile(p_ks[about_r[r]], 1.0 - tail)
+        for s in range(n_draws):
+            p_rs[r - first, s] = p_ks[about_r[r], s]
 
 
 @kernel(VOTES, F2, F2, F3, I64, "int64", "int64", "int64", F2)
-def take_missing(
-    start_r, code_v, weight_r, clamp_r, domain_r, vote_cz, weight_dz, score_czt, group_z, n_labels, first,
-    last, curvature_pp,
-):  # fmt: skip
+def take_missing(votes, vote_cz, weight_dz, score_czt, group_z, n_labels, first, last, curvature_pp):
     """Subtract the covariance over states of the score, of rows `first` to `last`, from the lower triangle.
 
     Coordinates: for every domain the log ratios of its weights, then those of annotator 0's rows, annotator 1's, …;
     `score_czt` is the expected score of a vote of code `c` on an item in state `z`, by coordinate of its annotator.
     """
+    start_r, code_v, weight_r, clamp_r, domain_r = votes
     n_states, n_own = score_czt.shape[1], score_czt.shape[2]
     n_free = group_z[n_states - 1]
     n_weights = weight_dz.shape[0] * n_free
@@ -302,10 +251,9 @@ def take_missing(
 
 
 @inner
-def take_own_missing(
-    start_r, code_v, weight_r, clamp_r, domain_r, vote_cz, weight_dz, score_czt, n_labels, first, last, own_app
-):
+def take_own_missing(votes, vote_cz, weight_dz, score_czt, n_labels, first, last, own_app):
     """Subtract the same from each annotator's own block only."""
+    start_r, code_v, weight_r, clamp_r, domain_r = votes
     n_states, n_own = score_czt.shape[1], score_czt.shape[2]
     mean_t, score_zt, x_z = np.empty(n_own), np.empty((n_states, n_own)), np.empty(n_states)
     for r in range(first, last):

@@ -69,6 +69,11 @@ class Patterns:
         return len(self.weight_r)
 
     @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The votes as kernels take them."""
+        return self.start_r, self.code_v, self.weight_r, self.clamp_r, self.domain_r
+
+    @property
     def collapsed(self) -> bool:
         """Whether some items share a row."""
         return self.n_rows < len(self.row_i)

@@ -8,7 +8,7 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -95,10 +95,9 @@ def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int |
     weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
     count_bcz = np.zeros((len(bound_b) - 1, len(vote_cz), n_states - 1))
     total_bdt = np.zeros((len(bound_b) - 1, patterns.n_domains, n_states))
-    votes = _arguments(patterns)
 
     def run(first: int, last: int) -> None:
-        kernels.em_pass(*votes, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt)
+        kernels.em_pass(patterns.arrays, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt)
 
     over_blocks(run, len(bound_b) - 1, threads)
     total_dt, count_cz = total_bdt.sum(axis=0), count_bcz.sum(axis=0)
@@ -111,17 +110,10 @@ def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int |
 
 
 def count_cells(patterns: Patterns, states: States) -> float:
-    """Count the updates of curvature cells in a pass over some votes."""
-    n_own, cells = patterns.n_labels * (patterns.n_labels - 1), 0.0
-    for rows in patterns.chunks():
-        start_r = patterns.start_r[rows.start : rows.stop + 1] - patterns.start_r[rows.start]
-        code_v = patterns.code_v[patterns.start_r[rows.start] : patterns.start_r[rows.stop]]
-        # Several votes of one annotator on an item stand side by side, and count as one.
-        new_v = np.diff(code_v // patterns.n_labels, prepend=-1) != 0
-        new_v[start_r[:-1][np.diff(start_r) > 0]] = True
-        people_r = np.diff(np.concatenate([[0], np.cumsum(new_v)])[start_r])
-        cells += float(((people_r * n_own + states.n_groups - 1) ** 2.0).sum())
-    return cells * states.n_states / 2.0
+    """Count the updates of curvature cells in a pass over some votes, at most: as if each were another annotator's."""
+    n_own = patterns.n_labels * (patterns.n_labels - 1)
+    cells_r = (np.diff(patterns.start_r) * n_own + states.n_groups - 1.0) ** 2
+    return float(cells_r.sum()) * states.n_states / 2.0
 
 
 def missing_information(patterns: Patterns, states: States, at: Parameters) -> Floats:
@@ -138,16 +130,16 @@ def own_missing_information(patterns: Patterns, states: States, at: Parameters) 
     """Compute the same for the block of each annotator alone."""
     score_czt = vote_scores(states, at)
     missing_app = np.zeros((patterns.n_annotators, score_czt.shape[-1], score_czt.shape[-1]))
-    votes = _at(patterns, states, at)
     # Compiled when it is first called: few votes have so many annotators.
     take: Any = kernels.take_own_missing
-    take(*votes, score_czt, patterns.n_labels, 0, patterns.n_rows, missing_app)
+    take(*_at(patterns, states, at), score_czt, patterns.n_labels, 0, patterns.n_rows, missing_app)
     return missing_app
 
 
-def _at(patterns: Patterns, states: States, at: Parameters) -> tuple[NDArray[Any], ...]:
+def _at(patterns: Patterns, states: States, at: Parameters) -> tuple[Any, Floats, Floats]:
+    """Return what kernels take first: the votes, and how probable they and the states are."""
     weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
-    return (*_arguments(patterns), vote_probabilities(states, at.confusion_akv)[0], weight_dz)
+    return patterns.arrays, vote_probabilities(states, at.confusion_akv)[0], weight_dz
 
 
 def vote_scores(states: States, at: Parameters) -> Floats:
@@ -172,17 +164,10 @@ def votes_by_label(states: States, confusion_akv: Floats, votes_cz: Floats) -> F
     return np.asarray(confusion_akv * np.matmul(states.mix_zk.T, votes_azv / states.votes_azv(confusion_akv)))
 
 
-def _arguments(patterns: Patterns) -> tuple[NDArray[Any], ...]:
-    return patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r
-
-
 def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: slice) -> Floats:
     """Compute the probabilities of the states of some rows at some parameters."""
-    vote_cz, _ = vote_probabilities(states, at.confusion_akv)
-    weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
     posterior_rz = np.empty((rows.stop - rows.start, states.n_states))
-    votes = _arguments(patterns)
-    kernels.state_posterior(*votes, vote_cz, weight_dz, rows.start, rows.stop, posterior_rz)
+    kernels.state_posterior(*_at(patterns, states, at), rows.start, rows.stop, posterior_rz)
     return posterior_rz
 
 
@@ -236,7 +221,6 @@ class Posterior:
     spread: Spread | None = None
     held: Parameters | None = None
     graded: bool = False
-    _latest: list[Floats] = field(default_factory=list, init=False, repr=False)
 
     def add_up(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Apply a function of patterns and states to all votes: here, or where they are."""
@@ -289,14 +273,8 @@ class Posterior:
         common_kv = counts.votes_akv.sum(axis=0) + self.common_kv
         common_kv = common_kv / common_kv.sum(axis=-1, keepdims=True)
         if self.graded:
-            common_kv = self._graded_rows(counts.votes_akv, common_kv)
+            common_kv = prior_rows(counts.votes_akv, common_kv)
         return Parameters(pseudo_dg, self.pseudo_akv + self.common * common_kv)
-
-    def _graded_rows(self, votes_akv: Floats, common_kv: Floats) -> Floats:
-        """Compute them once for the same counts, which are looked at several times in a pass."""
-        if not self._latest or self._latest[0] is not votes_akv:
-            self._latest[:] = [votes_akv, prior_rows(votes_akv, common_kv)]
-        return self._latest[1]
 
     def completed(self, counts: Counts) -> Parameters:
         """Return expected counts and pseudo-counts together."""
@@ -309,38 +287,25 @@ class Posterior:
 
     def gradient(self, at: Parameters, counts: Counts) -> Floats:
         """Compute its derivative in log-ratio coordinates."""
-        parts = (
-            total - total.sum(axis=-1, keepdims=True) * share
-            for total, share in zip(self.completed(counts), at, strict=True)
-        )
-        return np.concatenate([part[..., 1:].ravel() for part in parts])
+        return slope(self.completed(counts), at)
 
     def information(self, at: Parameters, counts: Counts) -> Floats:
         """Compute the negative Hessian in log-ratio coordinates, by Louis' identity: valid on the lower triangle.
 
         It is the information with all labels known, minus the covariance of that score given the votes.
         """
-        weights, rows = self.complete_blocks(at, counts)
-        curvature_pp = block_diag(*weights, *rows.reshape(-1, *rows.shape[-2:]))
-        own_att = self.unknown_label(at, counts)
-        n_own, start = self.n_own, self.n_weights
-        for a, own_tt in enumerate(own_att):
-            block = slice(start + a * n_own, start + (a + 1) * n_own)
-            curvature_pp[block, block] -= own_tt
+        curvature_pp = block_diag(*self.weight_blocks(at, counts), *self._known_states(at, counts))
         curvature_pp += self.add_up(missing_information, at)
         return np.asarray(curvature_pp)
 
     def own_information(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
         """Compute the blocks of the weights of every domain and of every annotator; what lies between is left out."""
-        weights, rows = self.complete_blocks(at, counts)
-        n_annotators, n_other = len(rows), self.patterns.n_labels - 1
-        own_app = np.zeros((n_annotators, self.n_own, self.n_own))
-        for k in range(self.patterns.n_labels):
-            part = slice(k * n_other, (k + 1) * n_other)
-            own_app[:, part, part] = rows[:, k]
-        own_app -= self.unknown_label(at, counts)
-        own_app += self.add_up(own_missing_information, at)
-        return weights, own_app
+        own_app = self._known_states(at, counts) + self.add_up(own_missing_information, at)
+        return self.weight_blocks(at, counts), own_app
+
+    def _known_states(self, at: Parameters, counts: Counts) -> Floats:
+        """Compute the information of every annotator's rows with all states known."""
+        return _on_diagonal(self.complete_blocks(at, counts)[1]) - self.unknown_label(at, counts)
 
     def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
         """Compute the information of weights and of each confusion row with all labels known."""
@@ -354,23 +319,35 @@ class Posterior:
     def unknown_label(self, at: Parameters, counts: Counts) -> Floats:
         """Compute, per annotator, the covariance of the score given states: for which label a vote was is unknown."""
         n_annotators, n_labels, n_own = len(at.confusion_akv), self.patterns.n_labels, self.n_own
-        own_att = np.zeros((n_annotators, n_own, n_own))
         if self.states.corners_only:
-            return own_att
+            return np.zeros((n_annotators, n_own, n_own))
         excess_akvo = np.eye(n_labels)[:, 1:] - at.confusion_akv[:, :, None, 1:]
         blocks_akop = np.einsum("akv,akvo,akvp->akop", counts.votes_akv, excess_akvo, excess_akvo, optimize=True)
-        for k in range(n_labels):
-            rows = slice(k * (n_labels - 1), (k + 1) * (n_labels - 1))
-            own_att[:, rows, rows] = blocks_akop[:, k]
         score_axt = vote_scores(self.states, at).reshape(n_annotators, -1, n_own)
         weighted_axt = counts.votes_cz.reshape(n_annotators, -1, 1) * score_axt
-        return np.asarray(own_att - np.swapaxes(score_axt, 1, 2) @ weighted_axt)
+        return np.asarray(_on_diagonal(blocks_akop) - np.swapaxes(score_axt, 1, 2) @ weighted_axt)
+
+
+def slope(completed: Parameters, at: Parameters) -> Floats:
+    """Return the derivative in log-ratio coordinates, from expected counts and pseudo-counts together."""
+    pairs = zip(completed, at, strict=True)
+    parts = [total - total.sum(axis=-1, keepdims=True) * share for total, share in pairs]
+    return np.concatenate([part[..., 1:].ravel() for part in parts])
 
 
 def log_prior(pseudo: Parameters, at: Parameters) -> Floats:
     """Return the log density of the prior with these pseudo-counts, up to a constant; leading axes (draws) are kept."""
     weights = (pseudo.weight_dg * np.log(at.weight_dg)).sum(axis=(-2, -1))
     return np.asarray(weights + (pseudo.confusion_akv * np.log(at.confusion_akv)).sum(axis=(-3, -2, -1)))
+
+
+def _on_diagonal(block_akop: Floats) -> Floats:
+    """Put the blocks of each annotator's rows on the diagonal of one matrix: the others are 0."""
+    n_annotators, n_labels, n_other, _ = block_akop.shape
+    own_akolp = np.zeros((n_annotators, n_labels, n_other, n_labels, n_other))
+    label_k = np.arange(n_labels)
+    own_akolp[:, label_k, :, label_k] = block_akop.swapaxes(0, 1)
+    return own_akolp.reshape(n_annotators, n_labels * n_other, -1)
 
 
 def _multinomial(total: Floats, shares: Floats) -> Floats:

@@ -7,7 +7,7 @@ their modes have pseudo-counts alpha - 1 and beta - 1; below 1 there is no mode,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,17 +68,17 @@ class Priors:
 
     def alpha_k(self, ballot: Ballot) -> Floats:
         """Return alpha in the order of the ballot's labels."""
-        given = np.atleast_1d(np.asarray(self.by_question.get(ballot.question, self.prevalence), dtype=float))
-        if len(given) == 1:
-            return np.full(ballot.n_labels, given[0])
-        if len(given) != ballot.n_labels:
+        alpha_k = np.atleast_1d(np.asarray(self.by_question.get(ballot.question, self.prevalence), dtype=float))
+        if len(alpha_k) == 1:
+            return np.full(ballot.n_labels, alpha_k[0])
+        if len(alpha_k) != ballot.n_labels:
             msg = (
-                f"the prevalence prior has {len(given)} values, question {ballot.question!r} has "
+                f"the prevalence prior has {len(alpha_k)} values, question {ballot.question!r} has "
                 f"{ballot.n_labels} labels ({', '.join(ballot.labels)}). Give one value, or one per label."
             )
             raise PriorError(msg)
         # Two labels are given as "negative, positive", whichever sorts first.
-        return given[::-1].copy() if ballot.n_labels == 2 and ballot.positive == 0 else given
+        return alpha_k[::-1].copy() if ballot.n_labels == 2 and ballot.positive == 0 else alpha_k
 
     def row_kv(self, ballot: Ballot, *, mixed: bool = False) -> Floats:
         """Return beta of an annotator without a prior of their own."""
@@ -94,10 +94,10 @@ class Priors:
         n_labels = ballot.n_labels
         beta_akv = np.tile(self.row_kv(ballot, mixed=mixed), (ballot.n_annotators, 1, 1))
         if self.annotators and votes is not None:
-            known = {str(name): np.asarray(cells, dtype=float) for name, cells in self.annotators.items()}
+            cells_by_name = {str(name): np.asarray(cells, dtype=float) for name, cells in self.annotators.items()}
             for a, name in enumerate(votes.annotators.gather(ballot.annotator_a).to_list()):
-                if str(name) in known:
-                    beta_akv[a] += _pseudo_votes(str(name), known[str(name)], n_labels)
+                if str(name) in cells_by_name:
+                    beta_akv[a] += _pseudo_votes(str(name), cells_by_name[str(name)], n_labels)
         return beta_akv
 
 
@@ -105,18 +105,17 @@ FIRMEST = 1e12
 """Most pseudo-votes of a prior: more than any votes could contradict, and few enough for sums of squares."""
 
 
-def _check(what: str, values: float | Sequence[float]) -> None:
-    bad = [value for value in np.atleast_1d(np.asarray(values, dtype=float)) if not value > 0 or np.isinf(value)]
-    if bad:
-        msg = f"{what} is {bad[0]:g}. A Dirichlet prior is positive and finite: 1 is flat, more is firmer."
-        raise PriorError(msg)
-    firm = [value for value in np.atleast_1d(np.asarray(values, dtype=float)) if value > FIRMEST]
-    if firm:
-        msg = f"{what} is {firm[0]:g}. No votes could contradict so firm a prior; use {FIRMEST:g} or less."
-        raise PriorError(msg)
-    low = [value for value in np.atleast_1d(np.asarray(values, dtype=float)) if value < 1]
-    if low:
-        msg = f"{what} is {low[0]:g}. Below 1 the posterior has no mode inside the simplex; use 1 (flat) or more."
+def _check(name: str, values: float | Sequence[float]) -> None:
+    for value in np.atleast_1d(np.asarray(values, dtype=float)):
+        if not 0 < value < np.inf:
+            why = "A Dirichlet prior is positive and finite: 1 is flat, more is firmer."
+        elif value > FIRMEST:
+            why = f"No votes could contradict so firm a prior; use {FIRMEST:g} or less."
+        elif value < 1:
+            why = "Below 1 the posterior has no mode inside the simplex; use 1 (flat) or more."
+        else:
+            continue
+        msg = f"{name} is {value:g}. {why}"
         raise PriorError(msg)
 
 
@@ -149,36 +148,31 @@ def priors_for(votes: Votes, options: PriorOptions) -> Priors:
     >>> priors_for(votes, PriorOptions(preset="mft")).prevalence
     (80.0, 20.0)
     """
-    check_priors(options)
-    diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, None)
-    prevalence = ONE_FOUNDATION if options.preset else _one_or_all(options.prevalence)
-    known = _known_annotators(Path(options.annotators), votes) if options.annotators else {}
+    priors = check_priors(options)
+    by_name = _known_annotators(Path(options.annotators), votes) if options.annotators else {}
+    if not options.preset:
+        return replace(priors, annotators=by_name)
     any_questions = [name for name in votes.questions if name.lower().replace("_", " ") in ANY_NAMES]
-    return Priors(
-        prevalence=prevalence,
-        diagonal=diagonal,
-        off_diagonal=off_diagonal,
-        annotators=known,
-        by_question=dict.fromkeys(any_questions, ANY_FOUNDATION) if options.preset else {},
-    )
+    by_question = dict.fromkeys(any_questions, ANY_FOUNDATION)
+    return replace(priors, prevalence=ONE_FOUNDATION, annotators=by_name, by_question=by_question)
 
 
-def check_priors(options: PriorOptions) -> None:
-    """Raise a `PriorError` for options that are no valid prior, before anything is read."""
+def check_priors(options: PriorOptions) -> Priors:
+    """Return the priors as far as options alone say; a `PriorError` where they are none, before anything is read."""
     diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, None)
-    Priors(prevalence=_one_or_all(options.prevalence), diagonal=diagonal, off_diagonal=off_diagonal)
-
-
-def _one_or_all(given: tuple[float, ...] | None) -> float | tuple[float, ...]:
-    if given is None:
-        return 1.0
-    return given[0] if len(given) == 1 else given
+    alpha = options.prevalence or (1.0,)
+    return Priors(alpha[0] if len(alpha) == 1 else alpha, diagonal, off_diagonal)
 
 
 def _known_annotators(path: Path, votes: Votes) -> dict[object, ArrayLike]:
-    frame = _read_known(path)
-    labels = _shared_labels(votes)
-    cells_of: dict[str, Floats] = {}
+    frame, labels, cells_of = _read_known(path), votes.ballots[0].labels, dict[object, Floats]()
+    odd = next((ballot for ballot in votes.ballots if ballot.labels != labels), None)
+    if odd is not None:
+        msg = (
+            f"--prior-annotators needs all questions to have the same labels, but {votes.ballots[0].question!r} has "
+            f"{', '.join(labels)} and {odd.question!r} {', '.join(odd.labels)}. Audit them one by one."
+        )
+        raise PriorError(msg)
     for annotator, true, voted, pseudo_votes in frame.select(KNOWN_COLUMNS).iter_rows():
         for label in (true, voted):
             if label not in labels:
@@ -186,7 +180,7 @@ def _known_annotators(path: Path, votes: Votes) -> dict[object, ArrayLike]:
                 raise PriorError(msg)
         cells_kv = cells_of.setdefault(annotator, np.zeros((len(labels), len(labels))))
         cells_kv[labels.index(true), labels.index(voted)] += pseudo_votes
-    return dict(cells_of.items())
+    return dict(cells_of)
 
 
 def _read_known(path: Path) -> pl.DataFrame:
@@ -206,15 +200,3 @@ def _read_known(path: Path) -> pl.DataFrame:
         msg = f"{path} has {empty} empty cells. Fill {', '.join(KNOWN_COLUMNS)} in every row, or delete the row."
         raise PriorError(msg)
     return frame
-
-
-def _shared_labels(votes: Votes) -> tuple[str, ...]:
-    first, *others = votes.ballots
-    for other in others:
-        if other.labels != first.labels:
-            msg = (
-                f"--prior-annotators needs all questions to have the same labels, but {first.question!r} has "
-                f"{', '.join(first.labels)} and {other.question!r} {', '.join(other.labels)}. Audit them one by one."
-            )
-            raise PriorError(msg)
-    return first.labels

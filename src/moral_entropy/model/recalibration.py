@@ -7,11 +7,11 @@ done at all. Grades against the same gold stay honest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache, partial
 
 import numpy as np
+from scipy.special import log_softmax
 
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
@@ -61,17 +61,9 @@ class Recalibration:
     reason: str = ""
 
 
-def _unchanged(n_labels: int) -> Floats:
-    """Return the power and biases that leave probabilities as they are."""
-    return np.asarray(np.eye(1 + n_labels)[0])
-
-
 def _mapped(x: Floats, log_p_ik: Floats) -> Floats:
     """Change log probabilities: `x` is the power that they are raised to, then what is added to each label."""
-    log_q_ik = x[0] * log_p_ik + x[1:]
-    log_q_ik -= log_q_ik.max(axis=1, keepdims=True)
-    log_q_ik -= np.log(np.exp(log_q_ik).sum(axis=1, keepdims=True))
-    return np.asarray(log_q_ik)
+    return np.asarray(log_softmax(x[0] * log_p_ik + x[1:], axis=1))
 
 
 def recalibrate(
@@ -113,51 +105,54 @@ def recalibrate(
     known_i = np.flatnonzero(gold_i != UNKNOWN)
     if len(known_i) > MOST:
         known_i = np.sort(np.random.default_rng([seed, len(known_i)]).choice(known_i, MOST, replace=False))
-    n_labels = p_ik.shape[1]
-    if len(known_i) < FEWEST:
-        reason = f"{len(known_i)} items have gold; recalibration needs {FEWEST}"
-        return p_ik, Recalibration(1.0, np.zeros(n_labels), len(known_i), np.nan, np.nan, used=False, reason=reason)
-    gold = _Gold(_log(p_ik[known_i]), gold_i[known_i].astype(np.int64), count_i[known_i])
-    folds = _Folds(gold, _deal(len(known_i), seed))
-    everything = frozenset(range(FOLDS))
-    gain, gain_se = folds.gain(everything)
-    used = gain > CLEAR * gain_se
-    whole = folds.learnt_from(everything)
+    n_gold, n_labels = len(known_i), p_ik.shape[1]
+    if n_gold < FEWEST:
+        reason = f"{n_gold} items have gold; recalibration needs {FEWEST}"
+        return p_ik, Recalibration(1.0, np.zeros(n_labels), n_gold, np.nan, np.nan, used=False, reason=reason)
+    log_p_ik, label_i, count_i = _log(p_ik[known_i]), gold_i[known_i].astype(np.int64), count_i[known_i]
+    # Which fold an item comes to has nothing to do with its gold.
+    fold_i = np.empty(n_gold, dtype=np.int64)
+    cuts = np.linspace(0, n_gold, FOLDS + 1).round().astype(int)[1:-1]
+    for f, items in enumerate(np.split(np.random.default_rng([seed, n_gold]).permutation(n_gold), cuts)):
+        fold_i[items] = f
+
+    @cache
+    def learn(*folds: int) -> Floats:
+        """Learn from the items of these folds."""
+        inside = np.isin(fold_i, folds)
+        return _fit(log_p_ik[inside], label_i[inside], count_i[inside])
+
+    def gain_of(folds: tuple[int, ...]) -> tuple[float, float]:
+        """Return what each of these folds gains from the others among them, on average, and its standard error."""
+        inside, gain_i = np.isin(fold_i, folds), np.zeros(n_gold)
+        for f in folds:
+            here = fold_i == f
+            after_ik = _mapped(learn(*(g for g in folds if g != f)), log_p_ik[here])
+            change_ik = after_ik - log_softmax(log_p_ik[here], axis=1)
+            gain_i[here] = np.take_along_axis(change_ik, label_i[here, None], axis=1)[:, 0]
+        mean = float(np.average(gain_i[inside], weights=count_i[inside]))
+        # Items are independent, counted ones too: n items alike are n pieces of evidence.
+        variance = float(np.average((gain_i[inside] - mean) ** 2, weights=count_i[inside]))
+        return mean, float(np.sqrt(variance / count_i[inside].sum()))
+
+    folds = tuple(range(FOLDS))
+    (gain, gain_se), x = gain_of(folds), learn(*folds)
+    clear = gain > CLEAR * gain_se
     new_ik = p_ik.copy()
-    if used:
-        # Some items at a time: each step would hold a copy of all.
+    if clear:
+        # Not all at once: each step would hold a copy of all items.
         for start in range(0, len(p_ik), ITEMS_AT_ONCE):
-            some = slice(start, start + ITEMS_AT_ONCE)
-            new_ik[some] = np.exp(_mapped(whole, _log(p_ik[some])))
+            chunk = slice(start, start + ITEMS_AT_ONCE)
+            new_ik[chunk] = np.exp(_mapped(x, _log(p_ik[chunk])))
         new_ik[known_i] = p_ik[known_i]
-    for f, fold in enumerate(folds.item_f):
-        others = everything - {f}
-        other_gain, other_se = folds.gain(others)
-        if other_gain > CLEAR * other_se:
-            new_ik[known_i[fold]] = np.exp(_mapped(folds.learnt_from(others), gold.log_p_ik[fold]))
-    return new_ik, _described(whole, gain, gain_se, len(known_i), used=used)
-
-
-def _described(whole: Floats, gain: float, gain_se: float, n_gold: int, *, used: bool) -> Recalibration:
-    temperature = 1.0 / float(whole[0]) if whole[0] > 0.0 else np.inf
-    reason = "" if used else f"no clear gain: {gain:z.3f} nats per item, standard error {gain_se:.3f}"
-    return Recalibration(temperature, whole[1:], n_gold, gain, gain_se, used=used, reason=reason)
-
-
-@dataclass(frozen=True, eq=False)
-class _Gold:
-    """Items with gold: log probabilities, labels, and how many items each stands for."""
-
-    log_p_ik: Floats
-    label_i: Ints
-    count_i: Floats
-
-    def take(self, some_i: Ints) -> _Gold:
-        # Item beside item: sums over few labels are slow where each item's labels lie side by side.
-        return _Gold(np.asfortranarray(self.log_p_ik[some_i]), self.label_i[some_i], self.count_i[some_i])
-
-    def log_score_i(self, log_p_ik: Floats) -> Floats:
-        return np.asarray(log_p_ik[np.arange(len(self.label_i)), self.label_i])
+    for f in folds:
+        teachers = tuple(g for g in folds if g != f)
+        fold_gain, fold_se = gain_of(teachers)
+        if fold_gain > CLEAR * fold_se:
+            new_ik[known_i[fold_i == f]] = np.exp(_mapped(learn(*teachers), log_p_ik[fold_i == f]))
+    reason = "" if clear else f"no clear gain: {gain:z.3f} nats per item, standard error {gain_se:.3f}"
+    temperature = 1.0 / float(x[0]) if x[0] > 0.0 else np.inf
+    return new_ik, Recalibration(temperature, x[1:], n_gold, gain, gain_se, used=clear, reason=reason)
 
 
 def _log(p_ik: Floats) -> Floats:
@@ -166,56 +161,20 @@ def _log(p_ik: Floats) -> Floats:
     return np.asarray(log_p_ik - log_p_ik.max(axis=1, keepdims=True))
 
 
-def _deal(n: int, seed: int) -> list[Ints]:
-    """Deal items into folds; which one an item comes to has nothing to do with its gold."""
-    order_i = np.random.default_rng([seed, n]).permutation(n)
-    cuts = np.linspace(0, n, FOLDS + 1).round().astype(int)
-    return [np.sort(order_i[first:last]) for first, last in pairwise(cuts)]
-
-
-class _Folds:
-    """Items with gold in folds; what some folds teach is learnt once."""
-
-    def __init__(self, gold: _Gold, item_f: Sequence[Ints]) -> None:
-        self.gold, self.item_f = gold, item_f
-        self._learnt: dict[frozenset[int], Floats] = {}
-
-    def learnt_from(self, folds: frozenset[int]) -> Floats:
-        """Learn from the items of some folds: see `_mapped`."""
-        if folds not in self._learnt:
-            items = np.concatenate([self.item_f[f] for f in sorted(folds)])
-            self._learnt[folds] = _fit(self.gold.take(items))
-        return self._learnt[folds]
-
-    def gain(self, folds: frozenset[int]) -> tuple[float, float]:
-        """Return what each of some folds gains from the others of them, on average, and its standard error."""
-        gains, counts = [], []
-        for f in sorted(folds):
-            here = self.gold.take(self.item_f[f])
-            before_ik = _mapped(_unchanged(here.log_p_ik.shape[1]), here.log_p_ik)
-            after_ik = _mapped(self.learnt_from(folds - {f}), here.log_p_ik)
-            gains.append(here.log_score_i(after_ik) - here.log_score_i(before_ik))
-            counts.append(here.count_i)
-        gain_i, count_i = np.concatenate(gains), np.concatenate(counts)
-        gain = float(np.average(gain_i, weights=count_i))
-        # Items are independent, counted ones too: n items alike are n pieces of evidence.
-        variance = float(np.average((gain_i - gain) ** 2, weights=count_i))
-        return gain, float(np.sqrt(variance / count_i.sum()))
-
-
-def _fit(gold: _Gold) -> Floats:
+def _fit(log_p_ik: Floats, label_i: Ints, count_i: Floats) -> Floats:
     """Find the power and the biases that minimise the log loss with their priors, by Newton's steps: it is convex.
 
     The power is not negative: where gold contradicts p, p counts for nothing rather than for its opposite.
     """
-    x = _unchanged(gold.log_p_ik.shape[1])
+    cost = partial(_cost, log_p_ik=np.asfortranarray(log_p_ik), label_i=label_i, count_i=count_i)
+    x = _unchanged(log_p_ik.shape[1])
     for free in (slice(0, None), slice(1, None)):
         for _ in range(MOST_STEPS):
-            value, slope, curvature = _cost(x, gold)
+            value, slope, curvature = cost(x)
             step = np.zeros_like(x)
             step[free] = np.linalg.solve(curvature[free, free], slope[free])
             # Near the end the cost's own rounding would decide whether it is lower.
-            while _cost(x - step, gold)[0] > value + 1e-10 * abs(value) and np.abs(step).max() > STILL:
+            while cost(x - step)[0] > value + 1e-10 * abs(value) and np.abs(step).max() > STILL:
                 step /= 2.0
             x = x - step
             if np.abs(step).max() < STILL:
@@ -223,25 +182,30 @@ def _fit(gold: _Gold) -> Floats:
         if x[0] >= 0.0:
             break
         x[0] = 0.0
-    return np.asarray(x)
+    return x
 
 
-def _cost(x: Floats, gold: _Gold) -> tuple[float, Floats, Floats]:
+def _unchanged(n_labels: int) -> Floats:
+    """Return the power and biases that leave probabilities as they are."""
+    return np.asarray(np.eye(1 + n_labels)[0])
+
+
+def _cost(x: Floats, log_p_ik: Floats, label_i: Ints, count_i: Floats) -> tuple[float, Floats, Floats]:
     """Compute the log loss with its priors at a power and biases, and its first and second derivatives."""
-    n_labels = len(x) - 1
-    log_q_ik = _mapped(x, gold.log_p_ik)
+    n_items, n_labels = log_p_ik.shape
+    log_q_ik, gold = _mapped(x, log_p_ik), (np.arange(n_items), label_i)
     spread = np.array([POWER_SPREAD, *[BIAS_SPREAD] * n_labels])
     off = (x - _unchanged(n_labels)) / spread
-    value = 0.5 * float(off @ off) - float(gold.count_i @ gold.log_score_i(log_q_ik))
-    weighted_ik = gold.count_i[:, None] * np.exp(log_q_ik)
+    value = 0.5 * float(off @ off) - float(count_i @ log_q_ik[gold])
+    weighted_ik = count_i[:, None] * np.exp(log_q_ik)
     off_ik = weighted_ik.copy()
-    off_ik[np.arange(len(off_ik)), gold.label_i] -= gold.count_i
-    slope = np.concatenate([[(off_ik * gold.log_p_ik).sum()], off_ik.sum(axis=0)]) + off / spread
+    off_ik[gold] -= count_i
+    slope = np.concatenate([[(off_ik * log_p_ik).sum()], off_ik.sum(axis=0)]) + off / spread
     # The curvature is the covariance, under q, of the log probability and of the labels' indicators.
-    mean_i = (weighted_ik * gold.log_p_ik).sum(axis=1) / gold.count_i
-    around_ik = weighted_ik * (gold.log_p_ik - mean_i[:, None])
+    mean_i = (weighted_ik * log_p_ik).sum(axis=1) / count_i
+    around_ik = weighted_ik * (log_p_ik - mean_i[:, None])
     curvature = np.diag(1.0 / spread**2)
-    curvature[0, 0] += float((around_ik * gold.log_p_ik).sum())
+    curvature[0, 0] += float((around_ik * log_p_ik).sum())
     curvature[0, 1:] += around_ik.sum(axis=0)
     curvature[1:, 0] += around_ik.sum(axis=0)
     curvature[1:, 1:] += np.diag(weighted_ik.sum(axis=0)) - weighted_ik.T @ np.exp(log_q_ik)

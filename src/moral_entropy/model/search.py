@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import FLOOR, Counts, Parameters, Posterior, score, shares_of
+from moral_entropy.model.posterior import FLOOR, Counts, Parameters, Posterior, log_prior, score, shares_of, slope
 from moral_entropy.model.threads import one_blas_thread
 from moral_entropy.ties import highest
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -117,9 +116,11 @@ class _Point:
     def __init__(self, posterior: Posterior, at: Parameters) -> None:
         self.at, self.x_p = at, pack(at)
         self.counts = posterior.expect(at)
-        self.objective = posterior.objective(at, self.counts)
-        self.gradient_p = posterior.gradient(at, self.counts)
-        completed = posterior.completed(self.counts)
+        # Computed once: what raters of a scale are drawn to takes a while.
+        pseudo = posterior.pseudo_counts(self.counts)
+        completed = Parameters(self.counts.items_dg + pseudo.weight_dg, self.counts.votes_akv + pseudo.confusion_akv)
+        self.objective = self.counts.log_likelihood + float(log_prior(pseudo, at))
+        self.gradient_p = slope(completed, at)
         self.next = Parameters(*map(shares_of, completed))
         shares = [(share[..., 1:] * (1.0 - share[..., 1:])) for share in at]
         totals = (total.sum(axis=-1, keepdims=True) for total in completed)
@@ -127,19 +128,11 @@ class _Point:
         self.known_p = np.concatenate(information).clip(min=1e-12)
         self.step_p = pack(self.next) - self.x_p
         slope_p = np.abs(self.gradient_p) / np.sqrt(self.known_p)
-        self.steepness = float(np.where(self._on_edge(), 0.0, slope_p).max(initial=0.0))
-
-    def _on_edge(self) -> NDArray[np.bool_]:
-        """Tell which shares are as near to 0 or 1 as they may come, and stay there, as modes under flat priors may."""
-        parts = [
-            np.maximum(_to_edge(here), _to_edge(there)) <= here.shape[-1] * FLOOR
-            for here, there in zip(self.at, self.next, strict=True)
-        ]
-        return np.concatenate([part.ravel() for part in parts])
-
-
-def _to_edge(shares: Floats) -> Floats:
-    return np.asarray(np.minimum(shares, 1.0 - shares)[..., 1:])
+        # Shares as near to 0 or 1 as they may come, and that stay there, as modes under flat priors may.
+        pairs = [np.stack(parts)[..., 1:] for parts in zip(at, self.next, strict=True)]
+        edges = [np.minimum(pair, 1.0 - pair).max(axis=0) <= pair.shape[-1] * FLOOR + FLOOR for pair in pairs]
+        on_edge_p = np.concatenate([edge.ravel() for edge in edges])
+        self.steepness = float(np.where(on_edge_p, 0.0, slope_p).max(initial=0.0))
 
 
 @one_blas_thread()
@@ -248,10 +241,10 @@ def _mixed_step(history: list[tuple[Floats, Floats]], scale_p: Floats) -> Floats
     (last_p, step_p), earlier = history[-1], history[:-1]
     if not earlier:
         return step_p
-    moved_ph = np.stack([last_p - x_p for x_p, _ in earlier], axis=1)
-    changed_ph = np.stack([step_p - other_p for _, other_p in earlier], axis=1)
-    weight_h = np.linalg.lstsq(scale_p[:, None] * changed_ph, scale_p * step_p, rcond=1e-10)[0]
-    return np.asarray(step_p - (moved_ph + changed_ph) @ weight_h)
+    moved_hp = np.stack([last_p - x_p for x_p, _ in earlier])
+    changed_hp = np.stack([step_p - other_p for _, other_p in earlier])
+    weight_h = np.linalg.lstsq((scale_p * changed_hp).T, scale_p * step_p, rcond=1e-10)[0]
+    return np.asarray(step_p - weight_h @ (moved_hp + changed_hp))
 
 
 def _is_better(posterior: Posterior, there: _Point, here: _Point) -> bool:
@@ -277,31 +270,23 @@ def find_mode(
         Passes after which a search gives up, and what is told of the steepness.
     """
     sample = posterior.sample(SAMPLE_VOTES)
-    if not all_starts:
-        at = share_start(sample)
-        rough = None
-        if sample is not posterior:
-            rough = maximise(sample, at, tolerance=ROUGH, max_passes=SAMPLE_PASSES, watch=watch)
-        optimum = _finish(posterior, rough.at if rough else at, rough is not None, max_passes, watch)
-        optimum = optimum._replace(passes=optimum.passes + (rough.passes if rough else 0))
-        return optimum, None, {"share": optimum.objective}
-    optima = {
-        name: maximise(sample, start, tolerance=ROUGH, max_passes=max_passes, watch=watch)
-        for name, start in starts(sample)
-    }
+    sampled = sample is not posterior
+    begin = dict(starts(sample)) if all_starts else {"share": share_start(sample)}
+    optima, most_passes = dict[str, Optimum](), max_passes if all_starts else SAMPLE_PASSES
+    if all_starts or sampled:
+        for name, start in begin.items():
+            optima[name] = maximise(sample, start, tolerance=ROUGH, max_passes=most_passes, watch=watch)
     # Earlier starts win a tie, the paper's first: `max` keeps the first of equals.
-    best = max(optima, key=lambda name: round(optima[name].objective, 2))
-    optimum = _finish(posterior, optima[best].at, sample is not posterior, max_passes, watch)
-    passes = optimum.passes + sum(rough.passes for rough in optima.values())
+    best = max(begin, key=lambda name: round(optima[name].objective, 2) if optima else 0.0)
+    at = optima[best].at if optima else begin[best]
+    # From where a sample's search ended: quasi-Newton steps at once, and not as far.
+    tolerance, near = (MANY_TOLERANCE, MANY_NEAR) if sampled else (TOLERANCE, NEAR)
+    optimum = maximise(posterior, at, tolerance=tolerance, near=near, max_passes=max_passes, watch=watch)
+    optimum = optimum._replace(passes=optimum.passes + sum(rough.passes for rough in optima.values()))
+    if not all_starts:
+        return optimum, None, {best: optimum.objective}
     second = _second_mode(sample, optima, best)
-    return optimum._replace(passes=passes), second, {name: rough.objective for name, rough in optima.items()}
-
-
-def _finish(posterior: Posterior, at: Parameters, sampled: bool, max_passes: int, watch: Watch | None) -> Optimum:
-    """Search on all votes: from where a sample's search ended with quasi-Newton steps at once, and not as far."""
-    if not sampled:
-        return maximise(posterior, at, max_passes=max_passes, watch=watch)
-    return maximise(posterior, at, tolerance=MANY_TOLERANCE, near=MANY_NEAR, max_passes=max_passes, watch=watch)
+    return optimum, second, {name: rough.objective for name, rough in optima.items()}
 
 
 def _second_mode(sample: Posterior, optima: dict[str, Optimum], best: str) -> SecondMode | None:

@@ -531,8 +531,8 @@ def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
     ('doubt_votes', 'ambiguity + doubt_votes')
     """
     pooled = (
-        f"(1 - a) p_model + a (n_label + b) / (n_votes + 1), a = {LEAST_SHARE} to {MOST_SHARE} and at least "
-        f"{THIN} / n_votes, b the label's share of all votes"
+        f"(1 - a) p_model + a (n_label + b) / (n_votes + 1), a = {LEAST_SHARE} to {MOST_SHARE}, more where p_model is "
+        f"far from that share, and at least {THIN} / n_votes, b the label's share of all votes"
     )
     by_column = {
         "p": pooled if model == "mixed" else "p_model",
