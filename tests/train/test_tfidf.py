@@ -155,7 +155,7 @@ def test_outputs_that_are_none_are_refused(saved, head):
 
 @pytest.mark.parametrize(
     ("facts", "said"),
-    [(None, "it has no moral_entropy.json"), ("{", "is damaged"), ("{}", "is incomplete")],
+    [(None, "it has no moral_entropy.json"), ("{", "is damaged"), ("{}", "incomplete")],
 )  # fmt: skip
 def test_what_is_no_trained_model_is_refused(tmp_path, facts, said):
     if facts is not None:

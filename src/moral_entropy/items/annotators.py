@@ -14,14 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.items.rank import ranking_rows
-from moral_entropy.model.consensus import (
-    FEW_VOTES,
-    Consensus,
-    QuestionFit,
-    below_chance,
-    surely_below_chance,
-    youden,
-)
+from moral_entropy.model.consensus import FEW_VOTES, Consensus, QuestionFit, below_chance, surely_below_chance, youden
 from moral_entropy.names import ALL
 from moral_entropy.rules.grade import share_of
 from moral_entropy.rules.intervals import beta_interval, central_interval

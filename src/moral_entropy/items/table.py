@@ -15,15 +15,7 @@ import polars as pl
 from moral_entropy.items.agreement import ballot_values, measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.disagreement import tally_votes
-from moral_entropy.items.rank import (
-    TOP,
-    TOP_IN_DOMAIN,
-    ItemScores,
-    item_reasons,
-    rank_items,
-    ranking_rows,
-    score_items,
-)
+from moral_entropy.items.rank import TOP, TOP_IN_DOMAIN, ItemScores, item_reasons, rank_items, ranking_rows, score_items
 from moral_entropy.items.words import words_by_domain
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked

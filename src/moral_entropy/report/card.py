@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -183,36 +184,6 @@ def _schema(path: Path) -> list[tuple[str, pl.DataType]]:
 
 CONFORMS = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
 
-FIELDS = {
-    "question": "the question",
-    "item": "id of the item",
-    "domain": "where the item comes from",
-    "text": "text of the item",
-    "annotator": "who voted: a pseudonym, unless names were published",
-    "n_votes": "votes on the item",
-    "n_positive": "votes for the positive label, with more than two labels for the consensus",
-    "p_model": "the model's probability of the positive label, with more than two labels of the consensus",
-    "p": "the same as published: under the mixed model pooled with the share of the votes",
-    "p_low": "lower bound of its interval",
-    "p_high": "upper bound of its interval",
-    "p_map": "the model's probability at the mode",
-    "p_calibrated": "p recalibrated with gold labels, where there are enough of them",
-    "label": "the consensus label; of a vote, the label that the annotator chose",
-    "labels": "the labels of the question, in the order of soft_label",
-    "soft_label": "probability of each label, side by side with labels; adds up to 1",
-    "annotators": "who voted, side by side with annotations: pseudonyms, unless names were published",
-    "annotations": "the votes, side by side with annotators",
-    "gold": "the true label, where it is known",
-    "published": "the label that was published before",
-    "count": "how many items the row stands for: its weight",
-    "part": "the part of the data that was fitted by itself, if any",
-    "entropy": "entropy of the soft label, in nats: the sum of its parts",
-    **{part: f"part of the entropy, in nats; {remedy}" for part, remedy in REMEDIES.items()},
-    "aleatoric": "what cannot be removed: ambiguity and between_groups; under the paper's model with doubt_votes",
-    "epistemic": "the rest of the entropy",
-}
-"""What the columns of exports mean."""
-
 BLIND_SPOTS = "Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
 PUNCTUATION = str.maketrans(dict.fromkeys(",;:.()“”'\"!?", " "))
 
@@ -225,9 +196,18 @@ def meaning(column: str) -> str:
     >>> meaning("n_votes"), meaning("p women")
     ('votes on the item', "share of a group's members who are expected to vote for the label")
     """
-    if column not in FIELDS and column.startswith("p "):
-        return "share of a group's members who are expected to vote for the label"
-    return FIELDS.get(column, "as it was in the input")
+    if column in REMEDIES:
+        return f"part of the entropy, in nats; {REMEDIES[column]}"
+    of_group = "share of a group's members who are expected to vote for the label"
+    other = of_group if column.startswith("p ") else "as it was in the input"
+    return str(_template()["columns"].get(column, other))
+
+
+@cache
+def _template() -> dict[str, Any]:
+    """Return what every Croissant has: the context of its terms, and what the columns of exports mean."""
+    facts: dict[str, Any] = json.loads((TEMPLATES / "croissant.json").read_text(encoding="utf-8"))
+    return facts
 
 
 def croissant_facts(
@@ -243,7 +223,7 @@ def croissant_facts(
     """
     files, about = files or _own_files(run), about or {}
     return {
-        "@context": json.loads((TEMPLATES / "context.json").read_text(encoding="utf-8")),
+        "@context": _template()["@context"],
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS,
         "name": _name(run, about),

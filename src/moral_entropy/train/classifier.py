@@ -153,40 +153,30 @@ def load_classifier(folder: str | Path) -> Classifier:
     moral_entropy.errors.TrainError: nowhere is no trained model: there is no such folder. ...
     """
     path = Path(folder)
-    facts = _read_facts(path)
-    questions = _questions_of(facts["head"])
-    if facts["model"] == TFIDF:
+    model, max_length, questions = _read_facts(path)
+    if model == TFIDF:
         return load_tfidf(path, questions)
     from moral_entropy.train.encoder import load_encoder
 
-    return load_encoder(path, questions, facts["max_length"])
+    return load_encoder(path, questions, max_length)
 
 
-def _read_facts(path: Path) -> dict[str, Any]:
+def _read_facts(path: Path) -> tuple[str, int, tuple[Question, ...]]:
+    """Read which model a folder holds, how many tokens it takes, and what its outputs mean."""
     try:
         facts: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        if {"head", "model", "max_length"} <= set(facts) and isinstance(facts["max_length"], int):
-            return facts
-        problem = f"its {FACTS} is incomplete"
+        rows = [(str(row["question"]), tuple(row["labels"]), row["positive"]) for row in facts["head"]]
+        # Two labels, one of them the positive one, or more than two and no positive one.
+        sound = [len(labels) == 2 if positive in labels else len(labels) > 2 for _, labels, positive in rows]
+        if sound and all(sound) and isinstance(facts["max_length"], int):
+            return facts["model"], facts["max_length"], tuple(Question(*row) for row in rows)
+        problem = f"the outputs that its {FACTS} lists are none, or lack their labels"
     except OSError:
         problem = f"it has no {FACTS}" if path.is_dir() else "there is no such folder"
-    except (ValueError, TypeError):
-        problem = f"its {FACTS} is damaged"
+    except (ValueError, TypeError, KeyError):
+        problem = f"its {FACTS} is damaged or incomplete"
     msg = f"{path} is no trained model: {problem}. Make one with: moral-entropy train run/ -o {path}"
     raise TrainError(msg)
-
-
-def _questions_of(head: Any) -> tuple[Question, ...]:
-    try:
-        questions = tuple(Question(str(row["question"]), tuple(row["labels"]), row["positive"]) for row in head)
-    except (KeyError, TypeError):
-        questions = ()
-    # Two labels, one of them the positive one, or more than two and no positive one.
-    sound = [len(q.labels) == 2 if q.positive in q.labels else len(q.labels) > 2 for q in questions]
-    if not sound or not all(sound):
-        msg = f"the outputs that {FACTS} lists are none, or lack their labels. Train the model again."
-        raise TrainError(msg)
-    return questions
 
 
 # --- The baseline ---------------------------------------------------------------------------------------------------
@@ -269,16 +259,12 @@ def load_tfidf(folder: Path, questions: tuple[Question, ...]) -> Tfidf:
     """Load what `Tfidf.save` wrote."""
     try:
         words = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
-        if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-            msg = "its vocabulary is no list of words"
-            raise ValueError(msg)
         with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
-            idf_f, weight_fo, intercept_o = (
-                np.asarray(arrays[name], dtype=float) for name in ("idf_f", "weight_fo", "intercept_o")
-            )
-        n_words, n_outputs = len(set(words)), len(output_names(questions))
+            names = ("idf_f", "weight_fo", "intercept_o")
+            idf_f, weight_fo, intercept_o = (np.asarray(arrays[name], dtype=float) for name in names)
+        n_words, n_outputs = len({str(word) for word in words}), len(output_names(questions))
         shapes = (idf_f.shape, weight_fo.shape, intercept_o.shape) == ((n_words,), (n_words, n_outputs), (n_outputs,))
-        if not (shapes and np.isfinite(idf_f.sum() + weight_fo.sum() + intercept_o.sum())):
+        if not (shapes and isinstance(words, list) and np.isfinite(idf_f.sum() + weight_fo.sum() + intercept_o.sum())):
             msg = f"its weights are not finite, or not those of {n_words:,} words and {n_outputs} outputs"
             raise ValueError(msg)
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
