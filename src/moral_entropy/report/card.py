@@ -256,25 +256,8 @@ def _field(part: str, file: str, name: str, kind: pl.DataType) -> dict[str, Any]
 
 def protocol(run: Run) -> str:
     """Return how the labels of a run were made, in words."""
-    m, priors, mixed = run.manifest, run.manifest["priors"], run.model == "mixed"
-    model = (
-        "mixed-membership model: items may lie between labels"
-        if mixed
-        else "Dawid–Skene model: one true label per item"
-    )
-    wrong = priors["off_diagonal"]
-    off = f"{wrong:g} off it" if wrong is not None else "1.2 off it, at most 3 per row" if mixed else "1.2 off it"
-    pooled = ", pooled with the share of the item's votes" if mixed else ""
-    matrices = (
-        "one confusion matrix for all votes on a question" if m["anonymous"] else "a confusion matrix per annotator"
-    )
-    return (
-        f"{votes_in_words(run)} on {m['items']:,} items were pooled with a Bayesian {model}, {matrices}, Dirichlet "
-        f"priors on both (prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the "
-        f"diagonal and {off}). p is the posterior probability averaged over {m['draws']:,} draws around the mode (seed "
-        f"{m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
-        f"{m['input']['sha256'] or '(none: a dataframe)'}."
-    )
+    text = fill_template("protocol.txt", votes=votes_in_words(run), m=run.manifest, mixed=run.model == "mixed")
+    return " ".join(text.split())
 
 
 def rai_facts(run: Run, notes: Sequence[str] = (), hidden: Sequence[str] = ()) -> dict[str, Any]:

@@ -90,6 +90,9 @@ def export_run(
     if group is not None and to in ("wide", *TOOLS):
         msg = f"soft labels per group have columns of their own, for which {to} has no place. Export to csv or hf."
         raise UsageError(msg)
+    if to in ("release", "lewidi", *TOOLS) and not run.has("votes"):
+        msg = f"{run.where} has no table 'votes', which this layout is made of. Run the audit again."
+        raise UsageError(msg)
     aliases = {} if names else pseudonyms(run)
     if to in ("hf", "release"):
         return _write_hub(run, target, aliases, group, about or {}, release=to == "release")
@@ -98,7 +101,6 @@ def export_run(
     if to == "wide":
         write_frame(wide_rows(run), target)
     elif to in TOOLS:
-        _need_votes(run)
         rows = export_rows(run, aliases=aliases).collect().with_row_index("at")
         # Rows of an item side by side, in the order of the items.
         ordered = rows.with_columns(first=pl.col("at").min().over("item")).sort("first", "at")
@@ -334,7 +336,6 @@ def release_votes(run: Run, aliases: Names) -> tuple[pl.DataFrame, list[str]]:
     Values and combinations of the latter that fewer than `SMALL_CELL` annotators share are withheld, since they might
     tell who somebody is.
     """
-    _need_votes(run)
     votes = run.table("votes")
     columns = [name for name in votes.columns if name not in SCHEMAS["votes"]]
     of_items = item_columns(run).columns[1:]
@@ -399,14 +400,7 @@ def _task(row: dict[str, Any]) -> Row:
     }
 
 
-def _need_votes(run: Run) -> None:
-    if not run.has("votes"):
-        msg = f"{run.where} has no table 'votes', which this layout is made of. Run the audit again."
-        raise UsageError(msg)
-
-
 def _write_lewidi(run: Run, target: Path, aliases: Names, group: str | None) -> list[Path]:
-    _need_votes(run)
     groups = None if group is None else _group_items(run, group)
     texts = {question.name: _lewidi_text(run, question, aliases, groups) for question in run.questions}
     if target.suffix == ".json" and len(texts) > 1:
@@ -588,20 +582,11 @@ def doccano_examples(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 def prodigy_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return one task per vote, as `db-out` has them; of a row without votes one task that waits for an answer."""
     for row in rows:
-        suggested = {} if row["label"] is None else {"suggested": row["label"]}
-        score = {} if row["label"] is None else {"score": row["score"]}
-        task = {
-            TEXT: row[TEXT],
-            ITEM_KEY: row["item"],
-            QUESTION_KEY: row["question"],
-            "_input_hash": _hash(row["item"]),
-            "_task_hash": _hash(row["item"], row["question"]),
-            "_view_id": "choice",
-            "options": [{"id": label, "text": label} for label in row["labels"]],
-            "config": {"choice_style": "single"},
-            **score,
-            "meta": row["facts"] | suggested | score,
-        }
+        score, suggested = ({}, {}) if row["label"] is None else ({"score": row["score"]}, {"suggested": row["label"]})
+        task = {TEXT: row[TEXT], ITEM_KEY: row["item"], QUESTION_KEY: row["question"]}
+        task |= {"_input_hash": _hash(row["item"]), "_task_hash": _hash(row["item"], row["question"])}
+        task |= {"_view_id": "choice", "options": [{"id": label, "text": label} for label in row["labels"]]}
+        task |= {"config": {"choice_style": "single"}, **score, "meta": row["facts"] | suggested | score}
         if not row["votes"] and "annotations" not in row:
             yield task
         for annotator, label in row["votes"]:

@@ -15,7 +15,7 @@ from moral_entropy.files import without_formulas, write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.report.card import protocol
-from moral_entropy.report.words import RATES
+from moral_entropy.report.words import RATES, fill_template
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.verdict.summary import question_rows
 
@@ -184,25 +184,17 @@ def latex_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]
 
 def methods(run: Run) -> str:
     """Say in one paragraph how the labels were made and how sure they are, with the figures of the run."""
-    sentences = [protocol(run)]
-    by_gold = run.verdict.checked_by == "gold"
-    for row in question_frame(run).iter_rows(named=True):
-        wrong = f"{percent(row['wrong_from'])} to {percent(row['wrong_to'])} of the consensus labels are wrong"
-        figures = [
-            f"Krippendorff's alpha was {interval_of(row, 'alpha', '.2f')}",
-            f"{percent(row['uncertain'])} of the labels were uncertain (chance of error above a quarter)",
-            f"the majority labelled {percent(row['majority_differs'])} otherwise than the consensus",
-            f"{'by gold labels' if by_gold else 'if annotators err independently'}, {wrong}",
-        ]
-        sentences.append(
-            f"On {row['question']} ({row['items']:,} items, {row['votes']:,} votes), {'; '.join(figures)}."
-        )
     total = pl.format("{} on {}", pl.col("total").round(3), "question")
-    entropy = run.table("entropy").filter(domain=ALL).select(total)
-    sentences.append(f"The mean entropy per item, in nats, was {', '.join(entropy.to_series())}.")
-    if (error := run.verdict.error) is None:
-        sentences.append("No labels were checked: mistakes that annotators share come on top.")
-    else:
-        share = with_ends(".1%", error.value, error.low, error.high)
-        sentences.append(f"Of {error.checked:,} checked labels, {error.wrong:,.0f} were wrong: {share}.")
-    return " ".join([*sentences, f"Intervals hold {run.interval:.0%}."])
+    error = run.verdict.error
+    text = fill_template(
+        "methods.txt",
+        protocol=protocol(run),
+        questions=question_frame(run).to_dicts(),
+        entropy=run.table("entropy").filter(domain=ALL).select(total).to_series().to_list(),
+        verdict=run.verdict,
+        share="" if error is None else with_ends(".1%", error.value, error.low, error.high),
+        mass=run.interval,
+        interval=interval_of,
+        percent=percent,
+    )
+    return " ".join(text.split())
