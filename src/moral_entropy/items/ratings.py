@@ -123,18 +123,19 @@ def fit_raters(ballot: Ballot) -> Raters:
         bias_a -= float(np.average(bias_a, weights=n_a))
         square_v = (off_v - bias_a[rater_v]) ** 2 + second_v - 1.0 / precision_v
         # One prior vote of the crowd's spread, so that two equal votes do not make a rater perfect.
-        own_a = by_rater(square_v / noise_v**2) + within / (2.0 * within) ** 2
-        spread_a = np.sqrt(np.maximum(own_a / (by_rater(1.0 / noise_v**2) + 1.0 / (2.0 * within) ** 2), 1e-3 * within))
-    rest_v = (off_v - bias_a[rater_v]) / noise_v
-    bias_se_a = 1.0 / np.sqrt(np.maximum(by_rater(rest_v**2), 1e-12))
+        variance_a = by_rater(square_v / noise_v**2) + within / (2.0 * within) ** 2
+        variance_a /= by_rater(1.0 / noise_v**2) + 1.0 / (2.0 * within) ** 2
+        spread_a = np.sqrt(np.maximum(variance_a, 1e-3 * within))
+    score_bias_v = (off_v - bias_a[rater_v]) / noise_v
+    bias_se_a = 1.0 / np.sqrt(np.maximum(by_rater(score_bias_v**2), 1e-12))
     slack_v = spread_a[rater_v] ** 2 * (((off_v - bias_a[rater_v]) ** 2 + second_v) / noise_v**2 - 1.0 / noise_v)
     log_se_a = 1.0 / np.sqrt(np.maximum(by_rater(slack_v**2), 0.04))
     # Slopes of the plain scores: the latent ones follow the others' by construction.
     apart_v = value_v - (by_rater(value_v) / n_a)[rater_v]
     along_a = np.maximum(by_rater(apart_v**2), 1e-12)
     slope_a = by_rater(apart_v * score_v) / along_a
-    left_v = score_v - (by_rater(score_v) / n_a)[rater_v] - slope_a[rater_v] * apart_v
-    slope_se_a = np.sqrt(by_rater(left_v**2) / np.maximum(n_a - 2.0, 1.0) / along_a)
+    residual_v = score_v - (by_rater(score_v) / n_a)[rater_v] - slope_a[rater_v] * apart_v
+    slope_se_a = np.sqrt(by_rater(residual_v**2) / np.maximum(n_a - 2.0, 1.0) / along_a)
     shrunk_a = _shrunk(bias_a, bias_se_a, n_a)
     value_i = by_item(score_v - shrunk_a[rater_v]) / np.maximum(ballot.votes_i, 1)
     gain = _gain(score_v, item_v, rater_v, ballot, shrunk_a, (within, between, centre))
@@ -266,10 +267,10 @@ def rater_findings(fit: QuestionFit, frame: pl.DataFrame) -> Iterator[Finding]:
         if rows.is_empty():
             continue
         ordered = rows.sort(pl.col(figure).round(6), descending=role in ("lenient", "extreme"), maintain_order=True)
-        first, *others = ordered.rows(named=True)
+        first, *further = ordered.rows(named=True)
         unit = "points" if figure == "bias" else "points where the others' rises by 1"
         size = f"{first[figure]:+.2f} {unit} ({first[figure + '_low']:+.2f} to {first[figure + '_high']:+.2f})"
-        also = f"; so do {many(len(others), 'other')}" if others else ""
+        also = f"; so do {many(len(further), 'other')}" if further else ""
         level: Level = "doubt" if role in ("reversed", "random", "severe", "lenient") else "note"
         yield finding_of(
             fit, "ratings", role, first[figure], low=first[figure + "_low"], high=first[figure + "_high"],
@@ -286,14 +287,14 @@ def rater_findings(fit: QuestionFit, frame: pl.DataFrame) -> Iterator[Finding]:
 def rule_scores(ballot: Ballot) -> dict[str, Floats]:
     """Return what every rule on ratings makes of the items with votes; NaN without votes."""
     levels, counts_ik, n_i = np.array(ballot.levels), ballot.counts_ik, ballot.votes_i.astype(np.float64)
-    some_i = np.maximum(n_i, 1.0)
-    mean_i = counts_ik @ levels / some_i
+    at_least_one_i = np.maximum(n_i, 1.0)
+    mean_i = counts_ik @ levels / at_least_one_i
     # A trimmed mean counts, of every level, the votes between the trimmed ends.
     upto_ik = np.cumsum(counts_ik, axis=1)
     cut_i1 = np.floor(TRIM * n_i)[:, None]
     kept_ik = np.clip(upto_ik, cut_i1, n_i[:, None] - cut_i1)
     kept_ik = np.diff(kept_ik, axis=1, prepend=cut_i1)
-    middle_ik = upto_ik / some_i[:, None]
+    middle_ik = upto_ik / at_least_one_i[:, None]
     low_i, high_i = (middle_ik >= 0.5 - 1e-9).argmax(axis=1), (middle_ik > 0.5 + 1e-9).argmax(axis=1)
     scores = {
         "mean": mean_i, "rounded-mean": levels[np.abs(mean_i[:, None] - levels - 1e-9).argmin(axis=1)],
@@ -375,9 +376,9 @@ def grade_scores(score_i: Floats, truth_ik: Floats, ballot: Ballot, weight_i: Fl
     for b, cut in enumerate(ballot.labels[1:]):
         yes_i, truth_i = 1.0 - score_ib[:, b], 1.0 - below_ib[:, b]
         false_yes, false_no = weight_i @ (yes_i * (1.0 - truth_i)), weight_i @ ((1.0 - yes_i) * truth_i)
-        said, true = weight_i @ yes_i, weight_i @ truth_i
+        flagged, true = weight_i @ yes_i, weight_i @ truth_i
         wrong = np.array([false_yes + false_no, false_yes, false_no, false_yes, false_no])
-        rate_m = share_of(wrong, np.array([1.0, 1.0 - true, true, said, 1.0 - said]))
+        rate_m = share_of(wrong, np.array([1.0, 1.0 - true, true, flagged, 1.0 - flagged]))
         grades |= {(metric, cut): float(rate) for metric, rate in zip(CUT_METRICS, rate_m, strict=True)}
     return grades
 

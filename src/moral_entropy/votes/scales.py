@@ -127,8 +127,8 @@ def find_scale(
         names = shown([f"{label!r} ({n:,} votes)" for label, n in outside.items()])
         log.drop("no level of the scale", sum(outside.values()))
         log.note(f"no level of the scale of {question!r}, and taken for no answer: {names}.")
-    used = {scale.level_of[label] for label, n in n_of.items() if n and label in scale.level_of}
-    if unused := [label for label in scale.labels if label not in used]:
+    used_levels = {scale.level_of[label] for label, n in n_of.items() if n and label in scale.level_of}
+    if unused := [label for label in scale.labels if label not in used_levels]:
         log.note(f"levels of {question!r} that nobody used: {shown(unused)}.")
     note = f"scale: {' < '.join(scale.labels)}"
     if scale.score_of:
@@ -182,10 +182,10 @@ def _by_numbers(
         return None
     value_of, whole = _on_scale(value_of, present, keep_all=options.scale == "interval")
     values = sorted(set(value_of.values()))
-    few = len(values) <= MOST_LEVELS and options.scale != "interval"
-    if few and whole:
+    short = len(values) <= MOST_LEVELS and options.scale != "interval"
+    if short and whole:
         values = [float(value) for value in range(int(values[0]), int(values[-1]) + 1)]
-    scale = _levels(values, value_of) if few else _bins(value_of, present)
+    scale = _levels(values, value_of) if short else _bins(value_of, present)
     if options.scale == "auto" and not any(HINT.fullmatch(word) for word in re.split(r"[\W_\d]+", question.casefold())):
         rank_of = {label: scale.labels.index(level) for label, level in scale.level_of.items()}
         if len(set(rank_of.values())) < 4 or not near(rank_of):
@@ -194,7 +194,7 @@ def _by_numbers(
 
 
 def _on_scale(value_of: dict[str, float], n_of: Mapping[str, int], *, keep_all: bool) -> tuple[dict[str, float], bool]:
-    """Leave out codes of no answer, rare numbers far off, and rare fractions; say whether only whole ones are left."""
+    """Leave out codes of no answer, rare numbers far off, and rare fractions; say whether all others are whole."""
     total = sum(n_of[label] for label in value_of)
     off = {label for label, value in value_of.items() if value in CODES}
     inner = [value for label, value in value_of.items() if label not in off]
@@ -211,15 +211,15 @@ def _on_scale(value_of: dict[str, float], n_of: Mapping[str, int], *, keep_all: 
 
 def _without_far(value_of: dict[str, float], n_of: Mapping[str, int], total: int) -> dict[str, float]:
     """Leave out rare numbers far off the others, such as 55 among 1 to 5, where a short range remains."""
-    left, removed = dict(value_of), 0
-    while left and max(left.values()) - min(left.values()) >= MOST_LEVELS:
-        middle = float(np.median(list(left.values())))
-        far = max(left, key=lambda label: abs(left[label] - middle))
+    remaining, removed = dict(value_of), 0
+    while remaining and max(remaining.values()) - min(remaining.values()) >= MOST_LEVELS:
+        middle = float(np.median(list(remaining.values())))
+        far = max(remaining, key=lambda label: abs(remaining[label] - middle))
         removed += n_of[far]
         if removed > RARE * total:
             return value_of
-        del left[far]
-    return left or value_of
+        del remaining[far]
+    return remaining or value_of
 
 
 def _levels(values: Sequence[float], value_of: Mapping[str, float]) -> Scale:
@@ -258,14 +258,14 @@ def lie_near(item_v: Ints, rank_v: Ints, n_levels: int) -> bool:
     >>> lie_near(np.repeat(np.arange(40), 2), rank_v, 4)
     True
     """
-    used_v = (rank_v >= 0) & (item_v < ITEMS_TESTED)
-    item_v, rank_v = item_v[used_v].astype(np.int64), rank_v[used_v]
+    tested_v = (rank_v >= 0) & (item_v < ITEMS_TESTED)
+    item_v, rank_v = item_v[tested_v].astype(np.int64), rank_v[tested_v]
     if not len(item_v):
         return False
     n_items = int(item_v.max()) + 1
     counts_ik = np.bincount(item_v * n_levels + rank_v, minlength=n_items * n_levels).reshape(n_items, n_levels)
-    others_i = np.maximum(counts_ik.sum(axis=1) - 1.0, 1.0)
-    pairs_kl = (counts_ik / others_i[:, None]).T @ counts_ik
+    partners_i = np.maximum(counts_ik.sum(axis=1) - 1.0, 1.0)
+    pairs_kl = (counts_ik / partners_i[:, None]).T @ counts_ik
     votes_k = counts_ik.sum(axis=0).astype(np.float64)
     apart_kl = ~np.eye(n_levels, dtype=bool)
     chance_kl = np.outer(votes_k, votes_k) * apart_kl
@@ -278,8 +278,8 @@ def lie_near(item_v: Ints, rank_v: Ints, n_levels: int) -> bool:
         return float(np.average(distance_kl, weights=pairs_kl) / np.average(distance_kl, weights=chance_kl))
 
     rng, ours = np.random.default_rng(0), nearness(np.arange(n_levels))
-    others = [nearness(rng.permutation(n_levels)) for _ in range(ORDERS_TRIED)]
-    return ours <= NEAR and float(np.mean(np.array(others) <= ours + 1e-9)) <= BEST_ORDERS
+    random_orders = [nearness(rng.permutation(n_levels)) for _ in range(ORDERS_TRIED)]
+    return ours <= NEAR and float(np.mean(np.array(random_orders) <= ours + 1e-9)) <= BEST_ORDERS
 
 
 def note_other_scales(label_v: Ints, annotator_v: Ints, names: Sequence[str], scale: Scale, log: ReadingLog) -> None:

@@ -1,0 +1,246 @@
+"""Do ordered labels gain by graded rows? Left-out votes, gold, scores and simulated raters.
+
+Usage: ratings.py [--data ../shared/data] [--seeds 5] [--dry]. Writes docs/data/ratings.csv and the tables of
+docs/evidence/ratings.md; with --dry only prints. One vote per item with two or more is left out, the rest fitted, and
+the vote predicted from its item and its rater's rows: with rows of their own prior alone (nominal, c = 0), with rows
+drawn to the common row (nominal, the default for names), with graded rows, and by the share of the item's other votes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from moral_entropy import Votes, fit, read_votes
+from moral_entropy.checks.heldout import _predict, _without
+from moral_entropy.items.ratings import fit_raters, rater_frame, score_frame
+from moral_entropy.model import fit as fitting
+from moral_entropy.ties import labels_of
+from moral_entropy.votes.table import Ballot, ballot_from_codes
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA, PAGE, TABLE = ROOT / ".." / "shared" / "data", ROOT / "docs/evidence/ratings.md", ROOT / "docs/data/ratings.csv"
+SETS = ("trecrag24_9judges", "web", "popquorn_offensiveness", "moralstrength_strength9", "nflx_video", "cebab_stars",
+        "summeval", "mega_veridicality", "paraphrase")  # fmt: skip
+ROWS = {"own": (0.0, 1.0, False), "common": (fitting.COMMON, fitting.OWN, False), "graded": (0.0, 0.0, True)}
+"""Weight of the common row, of the own prior, and whether rows are graded."""
+
+
+def ordered_ballots(data: Path) -> Iterator[tuple[str, str, Votes, Ballot]]:
+    """Read the questions of every set, in the order of their scales."""
+    for name in SETS:
+        file, columns = data / name / ("ratings.csv" if "popquorn" in name else "votes.csv"), {}
+        if not file.is_file():
+            print(f"  {name} is not in {data.name}: left out", file=sys.stderr)
+            continue
+        source: Path | pl.DataFrame = file
+        if name == "summeval":
+            source = pl.read_csv(file).with_columns(question=pl.col("item").str.split("__").list.last())
+            columns["question"] = "question"
+        elif name == "mega_veridicality":
+            columns["questions"] = ("veridicality", "acceptability")
+        elif name == "moralstrength_strength9":
+            columns["domain"] = ""
+        if (data / name / "gold.csv").is_file():
+            columns["gold_file"] = data / name / "gold.csv"
+        votes = read_votes(source, on_repeat="count", **columns)
+        for ballot in votes.ballots:
+            yield name, ballot.question, votes, ballot
+
+
+def fitted_with(rows: str, votes: Votes, ballot: Ballot) -> tuple[object, Ballot]:
+    """Fit one ballot with one kind of rows."""
+    common, own, graded = ROWS[rows]
+    ballot = ballot if graded else replace(ballot, levels=None)
+    before = fitting.COMMON, fitting.OWN
+    fitting.COMMON, fitting.OWN = common, own
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return fit(replace(votes, ballots=(ballot,)), draws=0, domain_prevalence="off").fits[0], ballot
+    finally:
+        fitting.COMMON, fitting.OWN = before
+
+
+def rps(p_vk: np.ndarray, label_v: np.ndarray) -> float:
+    """Compute the mean ranked probability score."""
+    below_vk = np.arange(p_vk.shape[1]) >= label_v[:, None]
+    return float(((p_vk.cumsum(axis=1) - below_vk) ** 2).sum(axis=1).mean())
+
+
+def left_out(votes: Votes, ballot: Ballot, seed: int) -> dict[str, tuple[float, float]]:
+    """Predict one vote per item; return log score and RPS by method."""
+    rng, items = np.random.default_rng(seed), np.flatnonzero(ballot.votes_i > 1)
+    out_v = ballot.start_i[items] + (rng.random(len(items)) * ballot.votes_i[items]).astype(int)
+    rest, scores = _without(ballot, out_v), {}
+    annotator_v, label_v = np.divmod(ballot.code_v[out_v], ballot.n_labels)
+    for rows in ROWS:
+        fitted, cut = fitted_with(rows, votes, rest)
+        p_mvk = _predict(fitted, cut, items, annotator_v)
+        methods = {rows: p_mvk[0]} | ({"share": p_mvk[1]} if rows == "own" else {})
+        for name, p_vk in methods.items():
+            loss = -np.log(np.maximum(p_vk[np.arange(len(label_v)), label_v], 1e-6)).mean()
+            scores[name] = (float(loss), rps(p_vk, label_v))
+    return scores
+
+
+def qwk(first_i: np.ndarray, second_i: np.ndarray) -> float:
+    """Compute quadratically weighted kappa."""
+    apart = float(((first_i - second_i) ** 2).mean())
+    return 1.0 - apart / float(first_i.var() + second_i.var() + (first_i.mean() - second_i.mean()) ** 2)
+
+
+def against_gold(votes: Votes, ballot: Ballot) -> dict[str, tuple[float, float, float]]:
+    """Return accuracy, MAE and QWK of the median of p, and of the votes' median."""
+    known_i = (ballot.gold_i >= 0) & (ballot.votes_i > 0)
+    gold_i, scores = ballot.gold_i[known_i].astype(float), {}
+    p_ik = {rows: fitted_with(rows, votes, ballot)[0].p_ik for rows in ("common", "graded")}
+    p_ik["votes' median"] = ballot.counts_ik / np.maximum(ballot.votes_i, 1)[:, None]
+    for name, probability_ik in p_ik.items():
+        label_i = labels_of(probability_ik, None, ordered=True)[known_i].astype(float)
+        scores[name] = (float((label_i == gold_i).mean()), float(np.abs(label_i - gold_i).mean()), qwk(label_i, gold_i))
+    return scores
+
+
+def simulated(
+    seed: int, *, levels: bool, reverse: bool = False, bias: float = 0.5
+) -> tuple[Ballot, np.ndarray, np.ndarray]:
+    """Simulate 12 raters, 5 of them on each of 200 items, with biases and spreads; levels 1 to 5 or scores."""
+    rng = np.random.default_rng(seed)
+    truth_i, bias_a = rng.normal(3.0, 1.1, 200), rng.normal(0.0, bias, 12)
+    spread_a = np.exp(rng.normal(np.log(0.7), 0.3 if bias else 0.0, 12))
+    item_v, rater_v = np.repeat(np.arange(200), 5), np.concatenate([rng.permutation(12)[:5] for _ in range(200)])
+    facing_v = np.where((rater_v == 0) & reverse, 6.0 - truth_i[item_v], truth_i[item_v] + bias_a[rater_v])
+    score_v = facing_v + spread_a[rater_v] * rng.normal(size=len(item_v))
+    label_v = np.clip(np.round(score_v), 1, 5).astype(int) - 1
+    ballot = ballot_from_codes("q", tuple("12345"), item_v=item_v, annotator_v=rater_v, label_v=label_v)
+    ballot = replace(ballot, levels=(1.0, 2.0, 3.0, 4.0, 5.0))
+    if not levels:
+        ballot = replace(ballot, score_v=score_v[np.lexsort((label_v, rater_v, item_v))])
+    return ballot, bias_a - np.average(bias_a, weights=np.bincount(rater_v)), spread_a
+
+
+def raters_recovered(n_seeds: int) -> list[str]:
+    """Say how often intervals hold bias and spread, and how often roles are right."""
+    names, lines = pl.Series([f"r{a}" for a in range(12)]), []
+    for levels in (True, False):
+        held, n_reversed, n_clean = np.zeros(2), 0, 0
+        for seed in range(n_seeds):
+            ballot, bias_a, spread_a = simulated(seed, levels=levels)
+            frame = rater_frame(names, ballot, fit_raters(ballot), 0.9)
+            for at, (figure, truth_a) in enumerate((("bias", bias_a), ("spread", spread_a))):
+                low_a, high_a = (frame[f"{figure}_{end}"].to_numpy() for end in ("low", "high"))
+                held[at] += ((low_a <= truth_a) & (truth_a <= high_a)).mean() / n_seeds
+            turned = simulated(seed, levels=levels, reverse=True, bias=0.3)[0]
+            n_reversed += rater_frame(names, turned, fit_raters(turned), 0.9)["role"][0] == "reversed"
+            clean = simulated(seed, levels=levels, bias=0.0)[0]
+            n_clean += (rater_frame(names, clean, fit_raters(clean), 0.9)["role"] != "").any()
+        kind = "levels" if levels else "scores"
+        lines.append(
+            f"| {kind} | {held[0]:.0%} | {held[1]:.0%} | {n_reversed / n_seeds:.0%} | {n_clean / n_seeds:.0%} |"
+        )
+    return lines
+
+
+def continuous(data: Path) -> list[str]:
+    """Compare means of scores with gold, and of levels with the plain means."""
+    lines = []
+    for name in ("snow_valence", "snow_anger", "nflx_video"):
+        file, gold = data / name / "votes.csv", data / name / "gold.csv"
+        if not file.is_file():
+            continue
+        votes = read_votes(file, **({"gold_file": gold} if gold.is_file() else {}))
+        fitted = fit(votes, draws=0).fits[0]
+        frame = score_frame(votes.items, fitted, fit_raters(fitted.ballot), 0.9)
+        if frame["gold"].null_count() == frame.height:
+            rank = frame.select(pl.corr("mean", "mean_votes", method="spearman")).item()
+            lines.append(f"| {name} | rank correlation with the plain mean {rank:.3f} | |")
+            continue
+        errors = [float(((frame[column] - frame["gold"]) ** 2).mean()) ** 0.5 for column in ("mean", "mean_votes")]
+        lines.append(f"| {name} | RMSE {errors[0]:.2f} | plain mean {errors[1]:.2f} |")
+    return lines
+
+
+def main() -> None:
+    """Run the study."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    rows, gold_lines = [], []
+    for name, question, votes, ballot in ordered_ballots(options.data):
+        runs = [left_out(votes, ballot, seed) for seed in range(options.seeds)]
+        means = {method: np.mean([run[method] for run in runs], axis=0) for method in runs[0]}
+        rows += [
+            {
+                "set": name,
+                "question": question,
+                "levels": ballot.n_labels,
+                "method": method,
+                "log_score": mean[0],
+                "rps": mean[1],
+            }
+            for method, mean in means.items()
+        ]
+        print(name, question, {method: mean.round(3).tolist() for method, mean in means.items()}, flush=True)
+        if (ballot.gold_i >= 0).any():
+            gold_lines += [
+                f"| {name} | {method} | {accuracy:.3f} | {mae:.3f} | {kappa:.3f} |"
+                for method, (accuracy, mae, kappa) in against_gold(votes, ballot).items()
+            ]
+    table = pl.DataFrame(rows)
+    wide = table.pivot("method", index=["set", "question"], values=["log_score", "rps"])
+    lines = [
+        "| set | own rows | drawn to the common row | graded | share | graded / own | graded / common |",
+        "| --- |" + " --- |" * 6,
+    ]
+    ratios = []
+    for key, part in wide.group_by("set", maintain_order=True):
+        mean = {
+            method: float(np.exp(np.log(part[f"log_score_{method}"].to_numpy()).mean())) for method in (*ROWS, "share")
+        }
+        score = {method: float(np.exp(np.log(part[f"rps_{method}"].to_numpy()).mean())) for method in (*ROWS, "share")}
+        ratios.append(
+            [
+                mean["graded"] / mean["own"],
+                mean["graded"] / mean["common"],
+                score["graded"] / score["own"],
+                score["graded"] / score["common"],
+            ]
+        )
+        cells = [f"{mean[method]:.3f} ({score[method]:.3f})" for method in (*ROWS, "share")]
+        lines.append(f"| {key[0]} | {' | '.join(cells)} | {ratios[-1][0]:.3f} | {ratios[-1][1]:.3f} |")
+    geometric, worst = np.exp(np.log(ratios).mean(axis=0)), np.max(ratios, axis=0)
+    for name, at in (("geometric mean (worst) of nine sets", 0), ("the same of the RPS", 2)):
+        cells = [f"{geometric[at + n]:.3f} ({worst[at + n]:.3f})" for n in range(2)]
+        lines.append(f"| {name} | | | | | {' | '.join(cells)} |")
+    rater_heads = "| votes | bias held | spread held | reversed named | clean crowds with a word |"
+    parts = {
+        "left-out": lines,
+        "gold": ["| set | median of | accuracy | MAE | QWK |", "| --- |" + " --- |" * 4, *gold_lines],
+        "scores": ["| set | scores | |", "| --- | --- | --- |", *continuous(options.data)],
+        "raters": [rater_heads, "| --- |" + " --- |" * 4, *raters_recovered(40)],
+    }
+    for name, part in parts.items():
+        print(f"\n{name}\n" + "\n".join(part))
+    if not options.dry:
+        table.write_csv(TABLE, float_precision=4)
+        page = PAGE.read_text()
+        for name, part in parts.items():
+            pattern = rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)"
+            text = "\n".join(part)
+            page = re.sub(pattern, lambda match, text=text: f"{match[1]}{text}{match[2]}", page, flags=re.DOTALL)
+        PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
