@@ -22,7 +22,7 @@ from moral_entropy.serve.desk import Desk
 from moral_entropy.verdict.decisions import with_decisions
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-SETS = ("rte", "web", "labelme", "face_sentiment", "ZenCrowd_all", "D_Product")
+SETS = ("rte", "snow_temp", "labelme", "face_sentiment", "D_Product", "web")
 N, SEEDS = 100, 3
 
 

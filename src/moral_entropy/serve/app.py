@@ -270,7 +270,10 @@ def serve(run: Run, names: Sequence[str], *, port: int, ready: Callable[[str], N
             raise UsageError(msg) from error
         listening.listen(256)
         port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
-        app = make_app(Desk(run, names), token, port)
+        desk = Desk(run, names)
+        # What the first screen loads is loaded by now.
+        VIEWS["start"](desk, {}, desk.names[0])
+        app = make_app(desk, token, port)
         settings: dict[str, Any] = {"log_level": "error", "server_header": False, "timeout_graceful_shutdown": 3}
         server = uvicorn.Server(uvicorn.Config(app, interface="asgi3", lifespan="off", access_log=False, **settings))
         ready(f"http://127.0.0.1:{port}/?token={token}")

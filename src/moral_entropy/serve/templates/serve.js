@@ -69,7 +69,9 @@ function go(changes) {
 
 // --- one item ------------------------------------------------------------------------------------------------------
 
-const names = (item) => [item.question, item.item, item.domain].filter((name) => name != null).join(" · ");
+// Each name is isolated: one that runs from right to left turns no other around.
+const bdi = (text) => make("bdi", {}, text);
+const names = (item) => [item.question, item.item, item.domain].filter((name) => name != null).flatMap((name, at) => [at ? " · " : "", bdi(name)]);
 const words = (item) => make("div", { class: "text", dir: "auto", tabindex: "0" }, item.text ?? "(no text: the run was made without texts)");
 
 function choice(key, text, act, chosen = false) {
@@ -78,7 +80,7 @@ function choice(key, text, act, chosen = false) {
 
 /** What the prior and every vote add to the log-odds, and their sum. */
 function waterfall(explained) {
-  const steps = explained.steps.map((step) => [step.annotator == null ? "before any vote (the prior)" : `${step.annotator} voted ${step.voted}`, step.push, step.total - step.push, step.total]);
+  const steps = explained.steps.map((step) => [step.annotator == null ? "before any vote (the prior)" : [bdi(step.annotator), " voted ", bdi(step.voted)], step.push, step.total - step.push, step.total]);
   const sum = explained.steps.at(-1).total, reach = Math.max(1, ...steps.flatMap((step) => [Math.abs(step[2]), Math.abs(step[3])]));
   const line = (name, push, from, to, kind) => {
     const mark = make("i", { class: kind });
@@ -93,7 +95,7 @@ function waterfall(explained) {
 
 function changes(changed) {
   const alike = changed.was === changed.now;
-  const list = (title, people) => (people.length ? make("li", {}, `${title}: ${people.slice(0, 12).join(", ")}${people.length > 12 ? ` and ${count(people.length - 12)} more` : ""}`) : null);
+  const list = (title, people) => (people.length ? make("li", {}, `${title}: `, people.slice(0, 12).flatMap((name, at) => [at ? ", " : "", bdi(name)]), people.length > 12 ? ` and ${count(people.length - 12)} more` : null) : null);
   return make("section", { class: "result", id: "result" },
     make("p", {}, "Decided: ", make("b", {}, changed.now), alike ? ", as the consensus had it." : ["; the consensus said ", make("b", {}, changed.was), "."]),
     make("ul", {}, list("Votes borne out", changed.right), list("Votes overruled", changed.wrong),
@@ -198,7 +200,7 @@ function showBulk(data) {
   keys = { c: confirm, z: undo };
   const row = (item, at) => {
     const tick = make("input", { type: "checkbox", checked: true, id: `pick-${at}`, change: () => { if (tick.checked) left.add(at); else left.delete(at); tell(); } });
-    return make("li", {}, make("label", { class: "pick", for: `pick-${at}` }, tick, make("span", {}, make("b", {}, item.label), make("span", { class: "names" }, ` ${names(item)}`),
+    return make("li", {}, make("label", { class: "pick", for: `pick-${at}` }, tick, make("span", {}, make("b", {}, item.label), make("span", { class: "names" }, " ", names(item)),
       make("div", { class: "words", dir: "auto" }, item.text ?? ""))));
   };
   tell();
