@@ -30,6 +30,10 @@ def test_a_slip_of_the_finger_is_understood(run):
     assert run("adit") == (2, "", "error: No such command 'adit'. Did you mean 'audit'?\n")
 
 
+def test_score_is_another_name_of_judges(run):
+    assert run("score", "--help") == run("judges", "--help")
+
+
 @pytest.mark.parametrize("name", GONE)
 def test_a_command_that_went_says_what_to_do_instead(run, name):
     code, out, err = run(name, "run", "--seed", "3")

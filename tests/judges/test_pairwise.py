@@ -24,9 +24,22 @@ def planted(seed, n=1_200, order=(0.0, 0.0, 0.0), steep=(1.5, 1.0, 0.5), tie=-0.
                 d = a * (STRENGTH[first] - STRENGTH[second]) + c * shown
                 weights = np.exp([d / 2, -d / 2, tie])
                 label = ("A", "B", "tie")[rng.choice(3, p=weights / weights.sum())]
-                name = f"gpt-{judge}" + ("" if not swapped else ("-ab" if shown > 0 else "-ba"))
-                rows.append((item, name, label, f"s{first}", f"s{second}", "first" if shown > 0 else "second"))
-    return pl.DataFrame(rows, schema=["item", "annotator", "label", "first", "second", "position"], orient="row")
+                position = "first" if shown > 0 else "second"
+                rows.append((f"{item}{position}", f"gpt-{judge}", label, f"s{first}", f"s{second}", position, item))
+    columns = ["item", "annotator", "label", "first", "second", "position", "prompt_id"]
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def test_who_turns_round_when_the_order_is_swapped():
+    votes = planted(5, n=150, swapped=True)
+    judges = describe_judges(me.audit(votes, draws=0))
+    for judge, n, flips in judges.positions.select("judge", "n_both", "flips").iter_rows():
+        labels = votes.filter(annotator=judge).sort("prompt_id", "position")["label"].to_list()
+        assert (n, flips) == (
+            150,
+            pytest.approx(np.mean([a != b for a, b in zip(labels[::2], labels[1::2], strict=True)])),
+        )
+    assert "of 150 pairs when the order is swapped" in " ".join(judges.notes)
 
 
 def test_strengths_and_discriminations_are_found_with_their_intervals():

@@ -52,7 +52,6 @@ SENTENCES = {name: sentence for group in GROUPS.values() for name, sentence in g
 GONE = {
     "corpus": "audit reads the published files: moral-entropy audit MFTC_V4_text.json -o run/.",
     "refine": "a later release will let texts count in audit.",
-    "score": "judges scores systems too: moral-entropy judges RUN.",
     "study": "train compares the targets: moral-entropy train RUN --compare -o model/.",
 }
 """Commands of 0.2, with what to do instead."""
@@ -87,6 +86,9 @@ def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(start)
     command, line = next((word for word in typed if not word.startswith("-")), None), list(typed)
+    if command == "score":
+        # What scored systems in 0.2.
+        line[line.index(command)] = command = "judges"
     if command in GONE:
         msg = f"{command} went with version 0.3: {GONE[command]}"
         raise UsageError(msg)

@@ -17,7 +17,7 @@ from scipy.special import ndtri, softmax
 
 from moral_entropy.findings import many
 from moral_entropy.items.states import positions
-from moral_entropy.judges.known import MOST_JUDGES
+from moral_entropy.judges.known import CLUSTERS, MOST_JUDGES
 from moral_entropy.judges.values import SECOND, TIES, bounded, schema, sides
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Question, Run
@@ -34,7 +34,7 @@ SHOWN_SECOND = {*SECOND, "2", "ba", "swap", "swapped", "reversed", "true"}
 """What a column position says where the second was shown first."""
 
 RANKING = schema("text question name", "int n", "float win_rate strength low high", "int rank rank_low rank_high")
-POSITIONS = schema("text question judge", "int n", bounded("bias", "discrimination"))
+POSITIONS = schema("text question judge", "int n", bounded("bias", "discrimination"), "int n_both", "float flips")
 
 
 class Comparisons(NamedTuple):
@@ -109,8 +109,9 @@ def _compared(run: Run, question: Question) -> pl.DataFrame:
     else:
         tie = label.str.to_lowercase().is_in(TIES)
         outcome = pl.when(label == pl.col("first")).then(0).when(label == pl.col("second")).then(1).when(tie).then(2)
+    key = next((name for name in CLUSTERS if name in votes.columns), "item")
     return votes.select(
-        first=pl.col("first").cast(pl.String), second=pl.col("second").cast(pl.String),
+        key=pl.col(key), first=pl.col("first").cast(pl.String), second=pl.col("second").cast(pl.String),
         judge=pl.col("annotator").cast(pl.String), outcome=outcome,
         shown=second_first.then(-1.0).otherwise(1.0) if "position" in votes.columns else pl.lit(1.0),
     ).drop_nulls("outcome")  # fmt: skip
@@ -125,16 +126,35 @@ def rank_pairs(run: Run, question: Question, mass: float = 0.9) -> tuple[pl.Data
     code_v = [positions(rows[column], keys, default=0) for column, keys in codes.items()]
     votes = Comparisons(code_v[0], code_v[1], code_v[2], rows["shown"].to_numpy(), rows["outcome"].to_numpy())
     fitted = fit_strengths(votes, len(names), len(judges))
-    by_judge = _positions(question.name, votes, judges, fitted, mass)
+    by_judge = _positions(question.name, votes, judges, fitted, mass).join(_flips(rows), on="judge", how="left")
     notes = [
         f"{question.name}: {'the order counts' if row['judge'] == ALL else row['judge'] + ' minds the order'}: what is "
         f"shown {'first' if row['bias'] > 0 else 'last'} wins by {100 * abs(row['bias']):.0f} points more often "
         f"({100 * row['bias_low']:z.0f} to {100 * row['bias_high']:z.0f}). The ranking allows for it."
         for row in by_judge.filter((pl.col("bias_low") > 0) | (pl.col("bias_high") < 0)).iter_rows(named=True)
     ]
+    notes += [
+        f"{question.name}: {row['judge']} turns round in {row['flips']:.0%} of {row['n_both']:,} pairs when the order "
+        "is swapped."
+        for row in by_judge.drop_nulls("flips").iter_rows(named=True)
+    ]
     ties = float((votes.outcome_v == 2).mean())
     notes.append(f"{question.name}: {many(len(votes.outcome_v), 'comparison')} of {len(names):,}, {ties:.0%} ties.")
     return _ranking(question.name, votes, names, fitted, mass), by_judge, notes
+
+
+def _flips(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return how many pairs each judge saw in both orders, and in which share of them another one won."""
+    names = pl.concat_list("first", "second")
+    shown_first = names.list.get(pl.when(pl.col("shown") > 0).then(0).otherwise(1))
+    winner = names.list.get(pl.col("outcome"), null_on_oob=True).fill_null("tie")
+    both = rows.group_by("judge", "key", pair=names.list.sort()).agg(
+        n_orders=shown_first.n_unique(), n_winners=winner.n_unique()
+    )
+    share = (pl.col("n_winners") > 1).mean()
+    return (
+        both.filter(pl.col("n_orders") == 2).group_by("judge").agg(pl.len().cast(pl.Int64).alias("n_both"), flips=share)
+    )
 
 
 def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
@@ -249,4 +269,4 @@ def _positions(question: str, votes: Comparisons, judges: list[str], fitted: Str
         steepness = ends if n_orders > 1 else (None,) * 3
         rows.append((question, judges[j] if n_orders > 1 or len(judges) == 1 else ALL, int(here.sum()), bias,
                      bias - half * per * order_se, bias + half * per * order_se, *steepness))  # fmt: skip
-    return pl.DataFrame(rows, schema=POSITIONS, orient="row")
+    return pl.DataFrame(rows, schema=dict(list(POSITIONS.items())[:-2]), orient="row")
