@@ -126,7 +126,7 @@ def wrong_majority(panels: int) -> None:
     print(f"{slandered} judges right in 70% of the known answers are called guessing, or worse")
 
 
-def real(folder: Path, repetitions: int = 200) -> None:
+def real(folder: Path, repetitions: int) -> None:
     """Print how often intervals hold the mean of all answers of public panels, with few answers revealed at random."""
     from moral_entropy.judges.estimates import Answers, corrected_means, known_mean
     from moral_entropy.judges.known import known_items
@@ -169,7 +169,7 @@ def convarg(folder: Path) -> None:
     outcome_v = votes["winner"].replace_strict({"a1": 0, "a2": 1, "equal": 2}).to_numpy()
     every = Comparisons(*codes, np.ones(len(votes)), outcome_v)
     left_out = np.random.default_rng(0).random(len(votes)) < 0.1
-    learn, test = every.take(np.flatnonzero(~left_out)), every.take(np.flatnonzero(left_out))
+    learn, test = (Comparisons(*(column[rows] for column in every)) for rows in (~left_out, left_out))
     fitted = fit_strengths(learn, len(names), len(judges))
     plain = fit_strengths(learn._replace(judge_v=np.zeros_like(learn.judge_v)), len(names), 1)
     score_v = np.array([1.0, 0.0, 0.5])[learn.outcome_v]
@@ -239,6 +239,7 @@ if __name__ == "__main__":
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--convarg", type=Path, help="folder of convarg_pairs")
     parser.add_argument("--real", type=Path, help="folder with public panels")
+    parser.add_argument("--repetitions", type=int, default=200, help="of each public panel")
     parser.add_argument("--position-bias", type=int, default=0)
     parser.add_argument("--wrong-majority", type=int, default=0)
     chosen = parser.parse_args()
@@ -251,6 +252,6 @@ if __name__ == "__main__":
     if chosen.position_bias:
         position_bias(chosen.position_bias)
     if chosen.real:
-        real(chosen.real)
+        real(chosen.real, chosen.repetitions)
     if chosen.convarg:
         convarg(chosen.convarg)

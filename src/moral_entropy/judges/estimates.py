@@ -304,25 +304,23 @@ def ppi_mean(
     n_known = int(known_i.sum())
     if n_known < 2:
         return NOTHING
-    share_k, n = weight_i[known_i] / weight_i[known_i].sum(), effective_number(weight_i[known_i])
-    truth_k, guess_k, tuning = truth_i[known_i], guess_i[known_i], 0.0
+    share_i, tuning = np.zeros(len(truth_i)), 0.0
+    for part_i in (known_i, ~known_i):
+        share_i[part_i] = weight_i[part_i] / weight_i[part_i].sum()
+    share_k, guess_k, truth_k = share_i[known_i], guess_i[known_i], truth_i[known_i]
     if not known_i.all():
-        n_rest = effective_number(weight_i[~known_i])
-        share_u = weight_i[~known_i] / weight_i[~known_i].sum()
+        n, n_rest = (effective_number(weight_i[part_i]) for part_i in (known_i, ~known_i))
         spread = float(np.average((guess_i - np.average(guess_i, weights=weight_i)) ** 2, weights=weight_i))
         covariance = float(share_k @ ((guess_k - share_k @ guess_k) * (truth_k - share_k @ truth_k)))
         tuning = min(max(covariance / ((1.0 + n / n_rest) * spread), 0.0), 1.0) if spread > 1e-12 else 0.0
-    residual_k = truth_k - tuning * guess_k
-    value, influence_i = float(share_k @ residual_k), np.zeros(len(truth_i))
-    influence_i[known_i] = share_k * (residual_k - value)
-    if not known_i.all():
-        mean = float(share_u @ guess_i[~known_i])
-        value += tuning * mean
-        influence_i[~known_i] = tuning * share_u * (guess_i[~known_i] - mean)
+    # What is averaged in each part, and the distance of every item from the mean of its part.
+    term_i = np.where(known_i, truth_i - tuning * guess_i, tuning * guess_i)
+    means = [float(share_i[part_i] @ term_i[part_i]) for part_i in (known_i, ~known_i)]
+    influence_i = share_i * (term_i - np.where(known_i, *means))
     variance = float(influence_i @ influence_i)
     if cluster_i is not None:
         variance *= _design_effect(influence_i, cluster_i)
-    return _normal(value, variance, n_known, mass)
+    return _normal(sum(means), variance, n_known, mass)
 
 
 def votes_mean(answers: Answers, value_k: Floats, mean_s: Floats, mass: float = 0.9) -> Estimate:

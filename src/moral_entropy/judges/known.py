@@ -271,14 +271,13 @@ def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, likelihood_ik: Floats, rows: 
 
     n_items, n_labels = log_p_ik.shape
     log_likelihood_ik = np.log(likelihood_ik + 1e-12)
-    # Feature f of label k: the vote of one judge is k, the consensus' log p of k, the label is k.
-    voted_ijk = (vote_ji.T[:, :, None] == np.arange(n_labels)).astype(float)
-    voted_ikf = (voted_ijk[:, :, None, :] * np.eye(n_labels)[None, None]).transpose(0, 2, 1, 3)
-    bias_ikf = np.broadcast_to(np.eye(n_labels), (n_items, n_labels, n_labels))
-    x_ikf = np.concatenate([voted_ikf.reshape(n_items, n_labels, -1), log_p_ik[:, :, None], bias_ikf], axis=2)
-    sizes = [x_ikf.shape[2] - 1 - n_labels, 1, n_labels]
-    centre_f = np.repeat([0.0, 0.5, 0.0], sizes)
-    precision_f = np.repeat([WEIGHT_SD, TRUST_SD, BIAS_SD], sizes) ** -2
+    # Feature f of label k: the consensus' log p of k; and for every label l, if it is k, each vote and a constant.
+    voted_iv = (vote_ji.T[:, :, None] == np.arange(n_labels)).reshape(n_items, -1)
+    x_iv = np.column_stack([voted_iv, np.ones(n_items)])
+    x_iklv = np.einsum("iv,kl->iklv", x_iv, np.eye(n_labels)).reshape(n_items, n_labels, -1)
+    x_ikf = np.concatenate([log_p_ik[:, :, None], x_iklv], axis=2)
+    centre_f = np.append(0.5, np.zeros(x_iklv.shape[2]))
+    precision_f = np.append(TRUST_SD, np.tile([WEIGHT_SD] * voted_iv.shape[1] + [BIAS_SD], n_labels)) ** -2
 
     def penalised(weight_f: Floats, at: Ints) -> tuple[float, Floats]:
         log_ik, off_f = log_softmax(x_ikf[at] @ weight_f, axis=1), weight_f - centre_f

@@ -195,7 +195,7 @@ def escalate(
         parts.append({
             "question": part.name, "by": by, "threshold": threshold, "accepted": n_accepted, "sent": int(sent_i.sum()),
             "tested": tested, "wrong": wrong, "n_gold": reference.n_known,
-            "needed": fewest(1.0 - agreement, risk / 2), "queue": _queue(run, reference, p_ik, np.flatnonzero(sent_i)),
+            "needed": fewest(1.0 - agreement, risk / 2), "queue": _queue(reference, p_ik, np.flatnonzero(sent_i)),
         })  # fmt: skip
     return parts
 
@@ -259,22 +259,21 @@ def _bound(wrong: int, n: int, risk: float) -> float:
     return float(exact_interval(np.asarray(wrong), np.asarray(n), 1.0 - 2.0 * risk)[1])
 
 
-def _queue(run: Run, reference: KnownItems, p_ik: Floats, n_sent: Ints) -> pl.DataFrame:
-    """Rank the items to send by how probably their label is wrong: as gold has corrected p, where it has."""
-    wrong_i = 1.0 - p_ik.max(axis=1)
-    if reference.question.positive is not None:
-        corrected = run.table("items", where=pl.col("question") == reference.question.name)["p_calibrated"]
-        if corrected.is_not_null().all():
-            p_i = corrected.to_numpy()
-            at = reference.question.labels.index(reference.question.positive)
-            wrong_i = np.where(highest(p_ik) == at, 1.0 - p_i, p_i)
-    order = n_sent[np.argsort(-tie_key(wrong_i[n_sent]), kind="stable")]
-    labels = [reference.question.labels[k] for k in highest(p_ik)[order].tolist()]
-    reasons = [f"the label is wrong with a probability of {wrong_i[i]:.0%}" for i in order]
-    columns = (np.arange(1, len(order) + 1), [reference.question.name] * len(order),
-               reference.items.gather(order).cast(pl.String), labels, p_ik.max(axis=1)[order], wrong_i[order],
-               reasons)  # fmt: skip
-    return pl.DataFrame(dict(zip(SENT, columns, strict=True)), schema=SENT)
+def _queue(reference: KnownItems, p_ik: Floats, rows: Ints) -> pl.DataFrame:
+    """Rank the items to send by how probably their label is wrong: as known answers weigh votes, where they do."""
+    label_i, items = highest(p_ik), np.arange(len(p_ik))
+    wrong_i = 1.0 - np.where(reference.guess_ik is reference.p_ik, p_ik, reference.guess_ik)[items, label_i]
+    order = rows[np.argsort(-tie_key(wrong_i[rows]), kind="stable")]
+    columns = {
+        "rank": np.arange(1, len(order) + 1),
+        "question": [reference.question.name] * len(order),
+        "item": reference.items.gather(order).cast(pl.String),
+        "label": [reference.question.labels[k] for k in label_i[order].tolist()],
+        "confidence": p_ik.max(axis=1)[order],
+        "expected_gain": wrong_i[order],
+        "reason": [f"the label is wrong with a probability of {wrong_i[i]:.0%}" for i in order],
+    }
+    return pl.DataFrame(columns, schema=SENT)
 
 
 def sentence_of(part: Mapping[str, Any], agreement: float, risk: float) -> str:
