@@ -262,31 +262,26 @@ def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> 
     at_n
         Positions of the items in `scores`.
     """
-    score_n, total_n = scores.score_ri[ranking][at_n].tolist(), scores.entropy_i[at_n].tolist()
-    if ranking == ONE_MORE_VOTE:
-        gains = zip(_names(votes, scores.annotator_i[at_n]), score_n, total_n, strict=True)
-        sentences = [f"a vote by {name} is expected to take {gain:.3f} of its {total:.3f} nats"
-                     for name, gain, total in gains]  # fmt: skip
-    elif ranking.startswith("conflict:"):
-        sentences = _conflicts(scores, ranking, at_n, score_n)
-    elif ranking == "entropy":
-        largest = float(np.log(len(scores.labels)))
-        sentences = [f"entropy {score:.3f} of at most {largest:.3f} nats" for score in score_n]
-    else:
-        pairs = zip(score_n, total_n, strict=True)
-        sentences = [f"{score:.3f} of {total:.3f} nats: {REMEDIES[ranking]}" for score, total in pairs]
-    return [f"{text}; {fact}" for text, fact in zip(sentences, item_facts(scores, at_n), strict=True)]
-
-
-def item_facts(scores: ItemScores, at_n: Ints) -> list[str]:
-    """Describe how each item's votes fell, and what p is: "3 of 5 votes yes; p = 0.52 [0.40, 0.64]"."""
-    bounds = zip(*(values[at_n].tolist() for values in (scores.p_i, scores.low_i, scores.high_i)), strict=True)
-    labels_n = scores.label_i[at_n].tolist()
-    return [
-        f"{votes_in_words(counts, scores.labels, scores.positive)}; "
-        + probability(*bound, label=None if scores.positive is not None else scores.labels[label])
-        for counts, bound, label in zip(scores.counts_ik[at_n].tolist(), bounds, labels_n, strict=True)
-    ]
+    labels, reasons = scores.labels, []
+    for i in at_n.tolist():
+        score, total, label = scores.score_ri[ranking][i], scores.entropy_i[i], labels[scores.label_i[i]]
+        if ranking == ONE_MORE_VOTE:
+            annotator = int(scores.annotator_i[i])
+            name = "someone new" if annotator == NOBODY else votes.annotators[annotator]
+            lead = f"a vote by {name} is expected to take {score:.3f} of its {total:.3f} nats"
+        elif ranking.startswith("conflict:"):
+            answer = f"{ranking.removeprefix('conflict:')} says {labels[scores.answer_ri[ranking][i]]}"
+            lead = f"{answer}, the consensus {label}: wrong with probability {score:.2f}"
+        elif ranking == "entropy":
+            lead = f"entropy {score:.3f} of at most {np.log(len(labels)):.3f} nats"
+        else:
+            lead = f"{score:.3f} of {total:.3f} nats: {REMEDIES[ranking]}"
+        counts = votes_in_words(scores.counts_ik[i].tolist(), labels, scores.positive)
+        bounds = (scores.p_i[i], scores.low_i[i], scores.high_i[i])
+        reasons.append(
+            f"{lead}; {counts}; {probability(*bounds, label=None if scores.positive is not None else label)}"
+        )
+    return reasons
 
 
 def votes_in_words(counts_k: Sequence[int], labels: Sequence[str], positive: int | None) -> str:
@@ -318,17 +313,3 @@ def probability(p: float, low: float, high: float, *, label: str | None = None) 
     """
     name = "p" if label is None else f"p({label})"
     return f"{name} = {p:.2f}" + (f" [{low:.2f}, {high:.2f}]" if low == low else "")
-
-
-def _conflicts(scores: ItemScores, ranking: str, at_n: Ints, score_n: Sequence[float]) -> list[str]:
-    rule = ranking.removeprefix("conflict:")
-    said_n, label_n = scores.answer_ri[ranking][at_n].tolist(), scores.label_i[at_n].tolist()
-    return [
-        f"{rule} says {scores.labels[k]}, the consensus {scores.labels[label]}: wrong with probability {wrong:.2f}"
-        for k, label, wrong in zip(said_n, label_n, score_n, strict=True)
-    ]
-
-
-def _names(votes: Votes, annotator_n: Ints) -> list[str]:
-    names = iter(votes.annotators.gather(annotator_n[annotator_n != NOBODY]).to_list())
-    return ["someone new" if a == NOBODY else str(next(names)) for a in annotator_n.tolist()]
