@@ -76,7 +76,7 @@ def test_one_annotator_and_all_of_them(run, audited):
         "--min",
         "annotator:a.accuracy=0.5",
         "--min",
-        "care/annotator:a.youden=0",
+        "care/annotator:a.accuracy=0.5",
         "--max",
         "annotators.below_chance=0",
     )

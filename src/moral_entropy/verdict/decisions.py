@@ -167,7 +167,6 @@ def decided_rows(entries: Iterable[Decision], item: pl.DataType | None = None) -
             "item": entry["item"],
             "sheet": entry.get("sheet") or 0,
             "purpose": "measure" if entry.get("sheet") else "repair",
-            "domain": entry.get("domain"),
             "weight": entry.get("weight") or 0.0,
             "answer": entry["label"],
             "label": entry.get("was"),

@@ -5,9 +5,8 @@ labels, `votes_per_item` their mean, `alpha` Krippendorff's (the lowest question
 `alpha` they are one question's, with `BLM:` before that one domain's. `annotators.below_chance` is the share of
 annotators whose votes are surely worse than guessing.
 
-Of one annotator there are `annotator:ann.accuracy` (share of the votes that are the consensus label, of all questions;
-with `@gold` those that are gold's), `annotator:ann.youden`, `.sensitivity`, `.specificity` and `.below_chance` (the
-worst question's); with `care/` before it, one question's.
+Of one annotator there is `annotator:ann.accuracy`: the share of the votes that are the consensus label, of all
+questions, with `@gold` those that are gold's; with `care/` before it, one question's.
 """
 
 from __future__ import annotations
@@ -96,12 +95,13 @@ def _below_chance(run: Run) -> Row:
 
 
 def _annotators(run: Run) -> Iterator[tuple[str, Row]]:
-    """Yield the figures of every annotator: of each question, and of all."""
-    yield from _worst(run.annotators.with_columns(pl.col("annotator").cast(pl.String)))
+    """Yield the accuracy of every annotator: on each question, and on all."""
     for reference, suffix in (("consensus", ""), ("gold", "@gold")):
         for question, annotator, right, n, low, high in annotator_shares(run, reference).iter_rows():
-            scope = f"{question}/" if question else ""
-            yield f"{scope}{ANNOTATOR}{annotator}.accuracy{suffix}", _row(right / n, low, high, n)
+            yield (
+                _name(f"{ANNOTATOR}{annotator}.accuracy{suffix}", {"question": question}),
+                _row(right / n, low, high, n),
+            )
 
 
 def annotator_shares(run: Run, reference: str) -> pl.DataFrame:
@@ -133,21 +133,6 @@ def annotator_shares(run: Run, reference: str) -> pl.DataFrame:
     frame = pl.concat([by_question, pooled.select(by_question.columns)])
     low, high = exact_interval(frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy(), run.interval)
     return frame.with_columns(low=low, high=high)
-
-
-def _worst(summary: pl.DataFrame) -> Iterator[tuple[str, Row]]:
-    """Yield figures of the model: of each question, and the worst of an annotator's questions without one."""
-    for figure, worst_first in (("youden", 1), ("sensitivity", 1), ("specificity", 1), ("below_chance", -1)):
-        bounds = [f"{figure}_low", f"{figure}_high"] if f"{figure}_low" in summary.columns else []
-        rows = summary.drop_nulls(figure).select("question", "annotator", "n_votes", figure, *bounds)
-        rows = rows.sort((pl.col(figure) * worst_first).round(DECIMALS), maintain_order=True)
-        worst_by_name: dict[str, Row] = {}
-        for question, annotator, n, value, *interval in rows.iter_rows():
-            low, high = interval or (None, None)
-            row = _row(value, low, high, n)
-            yield f"{question}/{ANNOTATOR}{annotator}.{figure}", row
-            worst_by_name.setdefault(f"{ANNOTATOR}{annotator}.{figure}", row)
-        yield from worst_by_name.items()
 
 
 def is_at_least(answer: str, least: str) -> bool:
