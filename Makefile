@@ -79,7 +79,7 @@ studies: $(TEST) $(OTHER)/.installed-peers ## p against gold, the league; writes
 	$(BIN)/python studies/gold.py
 	$(BIN)/python studies/league.py --jobs $(JOBS)
 
-golden: $(TEST) $(DEV) ## rewrite golden files, tables of flags, the Python reference and notebooks; read the diff. PICTURES=1: the report's
+golden: $(TEST) $(DEV) ## rewrite golden files, lists of flags, the Python reference and notebooks; read the diff. PICTURES=1: the report's
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q --ignore=tests/golden/test_frozen.py
 	$(BIN)/python tools/flag_tables.py
 	$(BIN)/python tools/python_reference.py

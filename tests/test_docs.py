@@ -121,7 +121,7 @@ def test_every_command_and_flag_is_documented():
     }
     for command, flags in found.items():
         assert len(flags) >= 2
-        rows = re.findall(r"^\| (`--[^|]*) \|", section_of(page, command), flags=re.MULTILINE)
+        rows = re.findall(r"^- (`--.*?): ", section_of(page, command), flags=re.MULTILINE)
         assert sorted(re.findall(r"`(--[\w-]+)`", " ".join(rows))) == sorted(flags)
 
 
@@ -183,7 +183,7 @@ def test_the_reference_of_python_is_that_of_the_docstrings():
     assert re.findall(r"^### (\w+)$", page, flags=re.MULTILINE) == [
         name for name in me.__all__ if name != "__version__"
     ]
-    # Options are named; what they mean is in the tables of flags.
+    # Options are named; what they mean is in the lists of flags.
     [audit] = re.findall(r"^### audit\n(.*?)^### ", page, flags=re.MULTILINE | re.DOTALL)
     assert "| `out` | `None` | The run folder" in audit
     named = re.findall(r"`(\w+)`", re.search(r"^Options, .*$", audit, flags=re.MULTILINE)[0])

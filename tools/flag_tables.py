@@ -1,4 +1,4 @@
-"""Write the tables of flags in docs/reference/commands.md: one per command, from the flags that the command has.
+"""Write the lists of flags in docs/reference/commands.md: one per command, from the flags that the command has.
 
 Usage: python tools/flag_tables.py
 """
@@ -25,9 +25,9 @@ BEGIN, END = "<!-- flags -->", "<!-- end of flags -->"
 
 def flags_of(command: str) -> list[Any]:
     """Return the flags of a command, those of one panel together, those of none last."""
-    flags = [one for one in load_command(command).params if one.param_type_name == "option"]
-    panels = list(dict.fromkeys(panel_of(one) for one in flags if panel_of(one)))
-    return sorted(flags, key=lambda one: panels.index(panel_of(one)) if panel_of(one) else len(panels))
+    flags = [flag for flag in load_command(command).params if flag.param_type_name == "option"]
+    panels = list(dict.fromkeys(panel_of(flag) for flag in flags if panel_of(flag)))
+    return sorted(flags, key=lambda flag: panels.index(panel_of(flag)) if panel_of(flag) else len(panels))
 
 
 def panel_of(flag: Any) -> str:
@@ -36,31 +36,34 @@ def panel_of(flag: Any) -> str:
 
 
 def table(command: str) -> str:
-    """Return the flags of a command as Markdown: one table per panel."""
+    """Return the flags of a command as Markdown: one list per panel."""
     parts = []
     for panel, flags in groupby(flags_of(command), key=panel_of):
         title = f"*{panel or 'General'}*\n\n" if panel or parts else ""
-        parts.append(f"{title}| flag | value | meaning |\n| --- | --- | --- |\n{''.join(rows(list(flags)))}")
+        parts.append(title + "".join(rows(list(flags))))
     if rare := "".join(rare_rows(command)):
-        parts.append(f"*With `--set`*\n\n| name | value | meaning |\n| --- | --- | --- |\n{rare}")
+        parts.append(f"*With `--set`*\n\n{rare}")
     return "\n".join(parts)
 
 
 def rare_rows(command: str) -> Iterator[str]:
-    """Return one row per option of a command that has no flag of its own."""
+    """Return one line per option of a command that has no flag of its own."""
     stages = stages_of(load_function(command)).values()
     for keyword, (_, option) in (pair for stage in stages for pair in rare_options(stage).items()):
         default = f" Default: {option.shown_default}." if option.shown_default else ""
-        cells = (f"`{keyword.replace('_', '-')}`", f"`{metavar_of(option) or 'true|false'}`", option.help + default)
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+        name, value = keyword.replace("_", "-"), metavar_of(option) or "true|false"
+        yield f"- `{name}={value}`: {option.help}{default}\n"
 
 
 def rows(flags: list[Any]) -> Iterator[str]:
-    """Return one row per flag."""
-    for one in flags:
-        names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
-        cells = (names, "" if one.is_flag else f"`{value_of(one)}`", f"{one.help}{default_of(one)}")
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+    """Return one line per flag; what `--set` can set follows in a list of its own."""
+    for flag in flags:
+        names = ", ".join(f"`{name}`" for name in (*flag.opts, *flag.secondary_opts))
+        value = "" if flag.is_flag else f" `{value_of(flag)}`"
+        meaning = (
+            "Any option of the list below; repeatable." if "--set" in flag.opts else f"{flag.help}{default_of(flag)}"
+        )
+        yield f"- {names}{value}: {meaning}\n"
 
 
 def value_of(flag: Any) -> str:
@@ -77,7 +80,7 @@ def default_of(flag: Any) -> str:
 
 
 def with_tables(page: str) -> str:
-    """Return the page with the table of every command in its section."""
+    """Return the page with the lists of every command in its section."""
     for command in SENTENCES:
         section = rf"(^## {command}\n.*?{BEGIN}\n).*?({END})"
         found = re.search(section, page, flags=re.MULTILINE | re.DOTALL)

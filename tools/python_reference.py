@@ -1,6 +1,6 @@
 """Write the reference in docs/reference/python.md: every public name, from its signature and docstring.
 
-Options of a stage are named only: the tables of flags have their meanings. Of classes that nobody constructs there is
+Options of a stage are named only: the lists of flags have their meanings. Of classes that nobody constructs there is
 the first paragraph; of `Run` also what it offers.
 
 Usage: python tools/python_reference.py
