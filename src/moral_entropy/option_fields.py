@@ -305,6 +305,8 @@ def metavar_of(choice: Option) -> str:
     >>> metavar_of(Option("seed", int, 0, "Seed.", "--seed"))
     'N'
     """
+    if Path in get_args(choice.kind):
+        return choice.metavar or "FILE"
     return choice.metavar or "|".join(dict.fromkeys(metavar for metavar, _ in _ways_to_write(choice.kind)))
 
 

@@ -49,9 +49,7 @@ class ReadOptions(StageOptions):
     gold: str | None = option("Column of the true labels, where they are known.", panel=COLUMNS)
     published: str | None = option("Column of labels that somebody has already published.", panel=COLUMNS)
     count: str | None = option(
-        "Column of how many items a row of the wide layout stands for, or how many anonymous votes a row of the long "
-        "one does.",
-        panel=COLUMNS,
+        "Column of how many items (wide) or anonymous votes (long) a row stands for.", panel=COLUMNS
     )
     format: Format | str = option(
         "Tool that wrote the file, or the layout of a plain table (long: one row per vote; wide: one column per "
@@ -60,50 +58,36 @@ class ReadOptions(StageOptions):
         metavar="TOOL",
     )
     positive: str | None = option(
-        "The positive label of two; by default 1, true, yes, positive, y or t, else the one that is no negation "
-        "(non-…, not …, none, other), else the one that sorts last.",
-        metavar="LABEL",
+        "The positive label of two, where it is not guessed from words such as yes, true and 1.", metavar="LABEL"
     )
     multilabel: str | None = option(
-        "Separator of cells that name several labels, such as care,harm, where it is not guessed; every label is a "
-        "yes/no question. Empty: combinations are labels.",
-        metavar="SEPARATOR",
+        "Separator of cells with several labels, each a yes/no question; empty: combinations are labels.",
+        metavar="TEXT",
     )
     questions: tuple[str, ...] = option("Columns of answers, each a question of its own.", ())
     labels: str | Path | Mapping[str, str | bool] | None = option(
-        'TOML file that merges and drops labels, with lines such as harm = "care" and nm = ""; in Python also a '
-        "mapping.",
-        metavar="FILE",
+        'TOML file that merges and drops labels: harm = "care", nm = ""; in Python also a mapping.'
     )
     missing: tuple[str, ...] | None = option(
-        "Labels that mean no answer, instead of NA, N/A, null, -, ? and no answer (and none, where all other labels "
-        "are yes and no or numbers); empty for none."
+        "Labels that mean no answer, instead of NA, null, -, ? and the like; empty for none."
     )
     scale: Literal["auto", "nominal", "ordinal", "interval"] = option(
-        "What labels are: nominal (names), ordinal (levels in an order), interval (scores); auto tells from names of "
-        "questions, known words and the votes, and says so. Two labels are names.",
+        "What labels are: names (nominal), levels in an order (ordinal), scores (interval); auto guesses and says.",
         "auto",
     )
     order: tuple[str, ...] = option("The levels of an ordinal question from low to high, as low,medium,high.", ())
-    keep_case: bool = option(
-        "Keep labels apart that differ only in case, or that all say yes or no, such as y and 1.", False
-    )
+    keep_case: bool = option("Keep labels apart that differ only in case, or all say yes or no, as y and 1.", False)
     on_repeat: OnRepeat = option(
-        "When an annotator voted twice on an item: error stops, first and last keep that vote, count keeps each as a "
-        "vote of its own.",
-        "error",
-        metavar="NAME",
+        "When an annotator voted twice on an item: stop, keep the first, the last, or count both.", "error"
     )
     exclude: tuple[str, ...] = option("Annotators whose votes are not read at all.", ())
     anonymous: bool = option("Votes without annotators: all share one confusion matrix.", False)
     counts: tuple[str, ...] = option("Columns, one per label, that hold how many chose it.", ())
     of: int | str | None = option(
-        "How many voted, a number or a column, when the columns of questions hold how many said yes.",
-        metavar="N|COLUMN",
+        "How many voted, a number or a column, where columns hold how many said yes.", metavar="N|COLUMN"
     )
     gold_file: str | Path | Any = option(
-        "File of true labels (in Python also a dataframe): columns item, gold and, if there are several, question.",
-        metavar="FILE",
+        "File of true labels: item, gold and, if there are several, question; in Python also a dataframe."
     )
     classes: int | tuple[Any, ...] | None = option(
         "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…"
@@ -111,9 +95,7 @@ class ReadOptions(StageOptions):
     sheet: str | None = option("Sheet of an Excel workbook; needed where several sheets have data.")
     encoding: str | None = option("Encoding of a text file, such as cp1250; told from its bytes where it is not named.")
     keep: tuple[str, ...] = option(
-        "Further columns to write into votes.parquet: what annotators are, when a vote was given, how sure it is.",
-        (),
-        panel=COLUMNS,
+        "Further columns for votes.parquet: what annotators are, how sure a vote is.", (), panel=COLUMNS
     )
     facts: tuple[str, ...] = option("Further columns about items to carry along.", (), flag="")
 
@@ -177,25 +159,20 @@ class PriorOptions(StageOptions):
     rare = ("confusion",)
 
     prevalence: tuple[float, ...] | None = option(
-        "Dirichlet prior of the prevalence: one value for all labels, or one per label (of two: negative, positive), "
-        "as 80,20; flat when not given.",
+        "Dirichlet prior of the prevalence, for all labels or each (of two: negative, positive), as 80,20; else flat.",
         flag="--prior-prevalence",
         metavar="X[,Y,…]",
     )
     confusion: tuple[float, float] | None = option(
-        "Dirichlet prior of every confusion row: of the right label and of each wrong one; 1.8,1.2 when not given, and "
-        "in the mixed model at most 3 for all wrong labels together.",
+        "Dirichlet prior of confusion rows: of the right and each wrong label; else 1.8,1.2, at most 3 for all wrong.",
         flag="--prior-confusion",
         metavar="RIGHT,WRONG",
     )
     annotators: str | Path | None = option(
-        "CSV file of what is known of annotators from elsewhere: annotator, true, voted, pseudo_votes.",
-        flag="--prior-annotators",
-        metavar="FILE",
+        "CSV file of what is known of annotators: annotator, true, voted, pseudo_votes.", flag="--prior-annotators"
     )
     preset: Literal["mft"] | None = option(
-        "Prevalence priors for moral foundations, from an earlier notebook of the paper's author (the paper "
-        'prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".'
+        "Prevalence priors of the author's earlier notebook: mft is 80,20, and 500,500 for any foundation."
     )
 
     def problems(self) -> Iterator[str]:
@@ -214,12 +191,10 @@ class FitOptions(StageOptions):
     error = FitError
 
     model: Model = option(
-        "mixed: items may lie between labels, and the published p is pooled with the vote share; paper: one true label "
-        "per item, as the paper has it.",
-        "mixed",
+        "mixed: items may lie between labels, p is pooled with the vote share; paper: one true label per item.", "mixed"
     )
     domain_prevalence: Literal["on", "off"] = option(
-        "Whether the prevalence may differ between domains; the paper's model has one for all.", "on", metavar="on|off"
+        "Whether the prevalence may differ between domains, in the mixed model.", "on"
     )
     draws: int = option("Posterior draws; 0 finds the mode alone.", 1_000)
     seed: int = option("Seed of everything random: on one machine same votes, same seed, same bytes.", 0, least=0)
@@ -228,14 +203,9 @@ class FitOptions(StageOptions):
     )
     steps: int = option("Steps of adam.", 200, least=1)
     interval: float = option("Probability mass inside every interval.", 0.9)
-    use_gold: bool = option(
-        "Take known labels as evidence: their items have that label for certain.", False, flag="--gold-as-evidence"
-    )
+    use_gold: bool = option("Take known labels as evidence: certain for their items.", False, flag="--gold-as-evidence")
     merge: tuple[str, ...] = option(
-        "Annotators to count as one, as anna+bert; several groups with a comma between them. Identical annotators "
-        "always count as one, but in the paper's model.",
-        (),
-        metavar="A+B[,C+D]",
+        "Annotators to count as one, as anna+bert; identical ones always do (not in paper).", (), metavar="A+B[,C+D]"
     )
     threads: int | None = option("Use at most this many threads; the result does not depend on it.", least=1)
 
@@ -276,8 +246,7 @@ class GradeOptions(StageOptions):
     rare = ("cost_fp", "cost_fn", "smoothing")
 
     rules: tuple[Any, ...] | None = option(
-        "Rules to grade, as any,majority,two-vote; in Python also rules and functions of vote counts. By default all "
-        "that make sense, with published labels where the data has them."
+        "Rules to grade, as any,majority,two-vote; in Python also functions of vote counts. By default all that fit."
     )
     cost_fp: float = option("Cost of a wrong yes, for the advice.", 1.0)
     cost_fn: float = option("Cost of a wrong no, for the advice.", 1.0)
@@ -310,12 +279,10 @@ class VerdictOptions(StageOptions):
     rare = ("tolerance",)
 
     spot_check: tuple[Any, ...] = option(
-        "Filled-in sheets of checked labels (spot-check.csv of an earlier run); in Python also dataframes.",
-        (),
-        metavar="FILE",
+        "Filled-in sheets of checked labels (spot-check.csv); in Python also dataframes.", (), metavar="FILE"
     )
     decisions: str | Path | None = option(
-        "Decisions made in `serve` (decisions.jsonl of a run folder): their labels are evidence.", metavar="FILE"
+        "Decisions made in `serve` (decisions.jsonl of a run folder): their labels are evidence."
     )
     tolerance: float = option("Share of wrong labels that is tolerated.", TOLERANCE)
     ignore: tuple[str, ...] = option("Mute findings by their code, such as ME012.", (), metavar="CODE")
@@ -336,18 +303,13 @@ class GroupOptions(StageOptions):
     panel = "Groups of annotators"
 
     annotator_group: tuple[str, ...] = option(
-        "Columns that say which group an annotator belongs to; gender+age for groups by both.",
-        (),
-        metavar="COLUMN[,COLUMN]",
+        "Columns with the group of an annotator; gender+age for both.", (), metavar="COLUMN[,COLUMN]"
     )
-    annotators: Any = option(
-        "File of annotators, one row each: annotator, and the columns of groups; without it they are columns of the "
-        "votes. In Python also a dataframe.",
-        metavar="FILE",
+    annotators: str | Path | Any = option(
+        "File of annotators with their groups, else columns of the votes; in Python also a dataframe."
     )
-    target: Any = option(
-        "File of the population that the consensus shall be for: column, group, share. In Python also a dataframe.",
-        metavar="FILE",
+    target: str | Path | Any = option(
+        "File of the population to speak for: column, group, share; in Python also a dataframe."
     )
 
     def problems(self) -> Iterator[str]:
@@ -384,8 +346,7 @@ class PanelOptions(StageOptions):
     panel = "Judges"
 
     roles: Any = option(
-        "Who the judges are: a CSV file with the columns judge and role (person or llm); a column of the votes with "
-        "the role; or anna=person,gpt=llm. By default guessed from their names.",
+        "Who is person or llm: a CSV file (judge, role), a column, or anna=person,gpt=llm; else guessed from names.",
         metavar="FILE|COLUMN|NAME=ROLE,…",
     )
 
@@ -403,30 +364,24 @@ class JudgeOptions(PanelOptions):
     rare = ("cluster_column", "interval", "epsilon")
 
     by: str | None = option(
-        "One score per value of a column: domain, or a column that the audit was told to keep. A column system is "
-        "taken by default, else domains.",
-        metavar="COLUMN",
+        "One score per value of a kept column; by default system, else the domain.", metavar="COLUMN"
     )
     cluster_column: str | None = option(
-        "Items that share a value of this column are no independent sample: prompt, conversation, sample. By default a "
-        "column prompt, prompt_id, sample, conversation or cluster.",
-        metavar="COLUMN",
+        "Column of what items share, so that they are no independent sample: prompt, conversation.", metavar="COLUMN"
     )
     question: str | None = option("Only this question.")
     at_least: float | None = option(
         "The score must be at least this, as 0.7 or 70: exit code 0 if trusted, 1 if untrusted, 3 if undecided."
     )
     interval: float | None = option("Probability mass inside every interval; that of the run by default.")
-    labels: Any = option("Write labels that weigh judges by known answers into this CSV file.", metavar="FILE")
+    labels: str | Path | None = option("Write labels that weigh judges by known answers into this CSV file.")
     values: tuple[str, ...] = option(
-        "What each label counts, as A=1,B=0,tie=0.5. By default the positive label counts 1, numbers count themselves, "
-        "and of A, B and tie a win of A counts 1 and a tie a half.",
+        "What each label counts, as A=1,B=0,tie=0.5; else 1 for the positive one, numbers themselves.",
         (),
         metavar="LABEL=X,…",
     )
     epsilon: float = option(
-        "By how much a person may agree better with the others before a language model may not take the place: 0.2 for "
-        "experts, 0.15 for trained people, 0.1 for crowds.",
+        "By how much people may agree better before a model may not replace them: .2 experts, .1 crowds.",
         0.2,
         least=0.0,
     )
@@ -486,8 +441,7 @@ class AuditOptions(StageOptions):
     judges: PanelOptions = field(default_factory=PanelOptions)
     fit_by: str | None = option("Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT)
     use_text: str | None = option(
-        "Let the items' texts count as votes: tfidf, minilm, or the folder of another encoder; off: do not even "
-        "measure what they are worth, which is done with tfidf when not given.",
+        "Let texts count as votes: tfidf, minilm, the folder of an encoder; off: do not measure what they are worth.",
         metavar="tfidf|minilm|PATH|off",
         panel=FIT,
     )
@@ -525,16 +479,12 @@ class TrainOptions(StageOptions):
     rare = ("batch_size", "learning_rate", "max_length", "seed")
 
     labels: str = option(
-        "Kind of target: soft (p), hard (the consensus label), gold, published, or a rule of the audit such as "
-        "majority, any, strict-majority, two-vote or share.",
+        "Kind of target: soft (p), hard (the consensus label), gold, published, or a rule such as majority.",
         "soft",
         panel=LEARN,
     )
     compare: bool = option(
-        "Train on soft, majority, any and strict-majority labels too, with the same split and seeds, and score all of "
-        "them on the same unseen texts.",
-        False,
-        panel=LEARN,
+        "Train on soft and on hard labels of rules, and score all on the same unseen texts.", False, panel=LEARN
     )
     model: str = option("Model to train: minilm, tfidf, or the folder of one.", "minilm", metavar="NAME|PATH")
     epochs: int = option("Passes over the texts.", 3, least=1)
@@ -542,7 +492,7 @@ class TrainOptions(StageOptions):
     learning_rate: float = option("Learning rate at its highest.", 5e-5, least=1e-9)
     max_length: int = option("Tokens per text, at most.", 128, least=3)
     seed: int = option(
-        "Seed of the tested texts, the start, the order and dropout; same seed, same model on a CPU.", 0, least=0
+        "Seed of the tested texts, the start, the order and dropout: same seed, same model on a CPU.", 0, least=0
     )
 
 
@@ -558,14 +508,13 @@ class Inputs(StageOptions):
     panel = "The corpora"
 
     mftc: str | Path | None = option(
-        "File of MFTC, as published, or a table of votes with a column for the foundation.", metavar="FILE"
+        "File of MFTC, as published, or a table of votes with a column for the foundation."
     )
-    mfrc: str | Path | None = option("File of MFRC, likewise.", metavar="FILE")
-    emfd: str | Path | None = option("File of eMFD, likewise.", metavar="FILE")
-    gold: str | Path | None = option("File of eMFD's known labels: item, question, gold.", metavar="FILE")
+    mfrc: str | Path | None = option("File of MFRC, likewise.")
+    emfd: str | Path | None = option("File of eMFD, likewise.")
+    gold: str | Path | None = option("File of eMFD's known labels: item, question, gold.")
     themes: str | Path | None = option(
-        "File of eMFD's GDELT themes (document_id, themes), from which its domains follow; with the published file.",
-        metavar="FILE",
+        "File of eMFD's GDELT themes (document_id, themes), for its domains; with the published file."
     )
     twins: bool = option("Simulate all three corpora instead of reading files.", False, panel=TWINS)
     scale: float = option("Size of the twins; 1 is that of the corpora.", 1.0, panel=TWINS)
