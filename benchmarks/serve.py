@@ -1,7 +1,7 @@
 """How fast `serve` is with a million items: first screen, pages and facets (median of 50), memory of the process.
 
-Usage: python benchmarks/serve.py [RUN] [--write]. Without a run folder one is made of three million simulated votes
-with texts (a minute or two). `--write` puts the table into docs/how-to/serve.md.
+Usage: python benchmarks/serve.py [RUN]. Without a run folder one is made of three million simulated votes with texts (a
+minute or two).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from serve_support import Server  # noqa: E402
 
 import moral_entropy as me  # noqa: E402
 
-PAGE = ROOT / "docs" / "how-to" / "serve.md"
 N, ANNOTATORS, TIMES = 1_000_000, 40, 50
 WORDS = (
     "the",
@@ -108,16 +107,11 @@ def main() -> None:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", nargs="?", type=Path)
-    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(arguments.run or make_run(Path(folder)))
     table = "| with a million items | |\n| --- | --- |\n" + "".join(f"| {name} | {value} |\n" for name, value in rows)
     print(table)
-    if arguments.write:
-        page = PAGE.read_text(encoding="utf-8")
-        page = re.sub(r"(<!-- bench -->\n).*?(<!-- end of bench -->)", rf"\g<1>{table}\g<2>", page, flags=re.DOTALL)
-        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

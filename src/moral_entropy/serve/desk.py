@@ -7,7 +7,7 @@ folder for the items on a page. Decisions are appended to `decisions.jsonl`; not
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -60,7 +60,6 @@ class Desk:
         self.run, self.names = run, tuple(names)
         self.questions: dict[str, Question] = {question.name: question for question in run.questions}
         self.log = DecisionLog(run.folder / DECISIONS)
-        self.log.append(())
         self.job: dict[str, Any] = {"status": "none"}
         self.index = self._index()
         self._lock = Lock()
@@ -137,20 +136,18 @@ class Desk:
             self._queues[order] = [(str(question), str(item)) for question, item in keys]
         return self._queues[order]
 
-    def waiting(self, order: str, person: str, question: str | None = None) -> list[Key]:
-        """Return what one person may settle, best first.
+    def waiting(self, keys: Iterable[Key], person: str) -> list[Key]:
+        """Return which items one person may decide on, in their order.
 
         What the person voted on, passed over or has to check blind comes after all others, and so does what is the
-        turn of somebody else.
+        turn of somebody else. What others were unsure of is open; what they have decided is not.
         """
         by_key, turn, sheet = self.log.standing(), self.names.index(person), self.to_check()
         places = []
-        for rank, key in enumerate(self.queue(order)):
+        for rank, key in enumerate(keys):
             by_person = by_key.get(key, {})
             mine = by_person.get(person)
-            if question not in (None, key[0]) or (mine is not None and mine["kind"] != "skip"):
-                continue
-            if agreed(by_person) is None:
+            if agreed(by_person) is None and (mine is None or mine["kind"] == "skip"):
                 later = mine is not None, key[1] in self.own_items(person), key in sheet
                 places.append((*later, rank % len(self.names) != turn, rank, key))
         return [place[-1] for place in sorted(places)]
@@ -168,10 +165,10 @@ class Desk:
     @cached_property
     def orders(self) -> dict[str, str]:
         """The orders in which items can be settled, with what each is called."""
-        roles = {row["role"] for row in (self.run.manifest.get("roles") or {}).get("judges", ())}
-        n_judges = len((self.run.manifest.get("roles") or {}).get("judges", ()))
-        mixed = LLM in roles and (len(roles) > 1 or n_judges < self.run.manifest["annotators"])
-        offered = {"gain": True, "rule": True, "groups": not self.run.table("group_items").is_empty(), "judges": mixed}
+        judges = (self.run.manifest.get("roles") or {}).get("judges", ())
+        is_mixed = 0 < sum(row["role"] == LLM for row in judges) < self.run.manifest["annotators"]
+        has_groups = not self.run.table("group_items").is_empty()
+        offered = {"gain": True, "rule": True, "groups": has_groups, "judges": is_mixed}
         return {name: ORDERS[name][0] for name, is_offered in offered.items() if is_offered}
 
     # --- Deciding ---------------------------------------------------------------------------------------------------
@@ -229,12 +226,8 @@ class Desk:
 
     def row(self, question: str, item: str) -> dict[str, Any]:
         """Return what the lists have on one item."""
-        kind = self.index.schema["item"]
-        if kind.is_integer() and not item.lstrip("-").isdigit():
-            rows = self.index.clear()
-        else:
-            is_it = pl.col("item") == (int(item) if kind.is_integer() else item)
-            rows = self.index.filter(is_it & (pl.col("question") == question))
+        identifier = pl.lit(item).cast(self.index.schema["item"], strict=False)
+        rows = self.index.filter(pl.col("item") == identifier, pl.col("question") == question)
         if rows.is_empty():
             msg = f"the run has no item {item!r} of question {question!r}."
             raise LookupError(msg)

@@ -27,7 +27,7 @@ from moral_entropy.report.page import annotator_rows, question_cells, rules_sect
 from moral_entropy.report.words import shown_size, shown_title
 from moral_entropy.runs.run import Run
 from moral_entropy.serve.desk import CATEGORIES, Desk
-from moral_entropy.verdict.decisions import CAUSES, LABELLING, Decision, Key, agreed
+from moral_entropy.verdict.decisions import CAUSES, LABELLING, Decision, Key
 from moral_entropy.verdict.rates import wrong_by
 from moral_entropy.verdict.sheet import KEYS
 from moral_entropy.verdict.verdict import verdict_of
@@ -69,30 +69,16 @@ def verdict(desk: Desk) -> Data:
 
 
 def _check_progress(desk: Desk) -> Data:
-    rows, by_key = desk.to_check(), desk.log.standing()
-    labelled = [
-        key for key, row in rows.items() if row["answer"] is not None or agreed(by_key.get(key, {})) is not None
-    ]
-    return {"rows": len(rows), "done": len(labelled)}
+    rows, decided = desk.to_check(), desk.log.decided()
+    return {"rows": len(rows), "done": sum(row["answer"] is not None or key in decided for key, row in rows.items())}
 
 
 def check(desk: Desk, query: Query, person: str) -> Data:
     """Return the next item to check, blind: its text and labels, neither votes nor p; at the end the verdict."""
-    by_key, rows, turn = desk.log.standing(), desk.to_check(), desk.names.index(person)
-    places = []
-    for rank, (key, row) in enumerate(rows.items()):
-        by_person = by_key.get(key, {})
-        mine = by_person.get(person)
-        # What somebody else was unsure of, or passed over, is open to all others.
-        if row["answer"] is None and agreed(by_person) is None and (mine is None or mine["kind"] == "skip"):
-            places.append((mine is not None, rank % len(desk.names) != turn, rank, key))
-    named_key = _named(query)
-    waiting = [place[-1] for place in sorted(places)]
-    waiting = sorted(waiting, key=lambda key: key != named_key)
+    waiting = desk.waiting((key for key, row in desk.to_check().items() if row["answer"] is None), person)
+    waiting.sort(key=lambda key: key != _named(query))
     data: Data = {"progress": _check_progress(desk) | {"left": len(waiting)}, "kind": "check"}
-    if waiting:
-        return data | {"item": _blind(desk, waiting[0])}
-    return data | {"item": None, "verdict": verdict(desk)}
+    return data | ({"item": _blind(desk, waiting[0])} if waiting else {"item": None, "verdict": verdict(desk)})
 
 
 def settle(desk: Desk, query: Query, person: str) -> Data:
@@ -100,7 +86,8 @@ def settle(desk: Desk, query: Query, person: str) -> Data:
     order = query.get("order") if query.get("order") in desk.orders else "gain"
     question = query.get("question") if query.get("question") in desk.questions else None
     named_key = _named(query)
-    waiting = desk.waiting(str(order), person, None if named_key else question)
+    queue = (key for key in desk.queue(str(order)) if named_key or question in (None, key[0]))
+    waiting = desk.waiting(queue, person)
     key = named_key or (waiting[0] if waiting else None)
     kinds = [entry["kind"] for entry in desk.log.decided().values()]
     return {
@@ -150,7 +137,10 @@ def item(desk: Desk, query: Query, person: str) -> Data:
 def explanation(desk: Desk, key: Key) -> Data:
     """Return why the label of an item is what it is."""
     [explained] = explain_item(desk.run, key[1], question=key[0])
-    return asdict(explained)
+    steps = [asdict(step) for step in explained.steps]
+    if desk.run.manifest["anonymous"]:
+        steps = [step | {"annotator": step["voted"] and "somebody"} for step in steps]
+    return asdict(explained) | {"steps": steps}
 
 
 def changed(desk: Desk, entry: Decision) -> Data:
@@ -331,8 +321,8 @@ def pairs(run: Run, question: str) -> tuple[list[str], list[list[Any]]]:
     votes = votes.select("item", "label", name=pl.col("annotator").cast(pl.String))
     votes = votes.filter(pl.col("name").is_in(names))
     twice = votes.join(votes, on="item").filter(pl.col("name") < pl.col("name_right"))
-    same = (pl.col("label") == pl.col("label_right")).sum()
-    by_pair = twice.group_by("name", "name_right").agg(n=pl.len(), same=same)
+    n_equal = (pl.col("label") == pl.col("label_right")).sum()
+    by_pair = twice.group_by("name", "name_right").agg(n=pl.len(), same=n_equal)
     return names, [list(row) for row in by_pair.sort("name", "name_right").collect().iter_rows()]
 
 
