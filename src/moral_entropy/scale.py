@@ -38,7 +38,15 @@ from moral_entropy.model.copies import (
     pairs_of,
     votes_of_annotators,
 )
-from moral_entropy.model.fit import affordable_draws, fit_parameters, log_posterior, read_off, with_merged, with_named
+from moral_entropy.model.fit import (
+    ITEM_COLUMNS,
+    affordable_draws,
+    fit_parameters,
+    log_posterior,
+    read_off,
+    with_merged,
+    with_named,
+)
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors, check_priors, priors_for
@@ -76,9 +84,6 @@ ONE_MACHINE = ("multilabel", "questions", "counts", "of", "count", "gold_file", 
 
 NEEDS_ALL = ("hardly_known", "groups")
 """Findings that a sample of the items cannot tell."""
-
-ITEM_COLUMNS = ("p_ik", "posterior_ik", "model_ik", "share_weight_i", "low_i", "high_i", "epistemic_i", "interior_i",
-                "ambiguity_i")  # fmt: skip
 
 
 class Plan(NamedTuple):

@@ -218,8 +218,8 @@ class QuestionFit:
         gold_i = np.where(self.known_i, UNKNOWN, self.ballot.gold_i)
         if (gold_i == UNKNOWN).all():
             return None
-        p_ik, learnt = recalibrate(self.p_ik, gold_i, count_i=self.ballot.count_i, seed=self.options.seed)
-        return np.where(self.known_i[:, None], self.p_ik, p_ik), learnt
+        p_ik, recalibration = recalibrate(self.p_ik, gold_i, count_i=self.ballot.count_i, seed=self.options.seed)
+        return np.where(self.known_i[:, None], self.p_ik, p_ik), recalibration
 
     def draws_of(self, rows: Ints) -> Floats:
         """Compute the model's label probabilities of some rows of `patterns` in every draw: `p_srk`."""

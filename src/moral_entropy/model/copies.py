@@ -80,9 +80,9 @@ def pairs_of(rows: Patterns, busy: Ints) -> Iterator[tuple[int, Floats]]:
         last = min(first + ANNOTATORS_AT_ONCE, len(busy))
         pair_cc = (weighted_cr[first * n_labels : last * n_labels] @ votes_rc).tocoo()
         pair_p = (pair_cc.row // n_labels) * len(busy) + pair_cc.col // n_labels
-        n_pairs, same = (last - first) * len(busy), pair_cc.row % n_labels == pair_cc.col % n_labels
+        n_pairs, equal = (last - first) * len(busy), pair_cc.row % n_labels == pair_cc.col % n_labels
         shared_p = np.bincount(pair_p, weights=pair_cc.data, minlength=n_pairs)
-        agreed_p = np.bincount(pair_p[same], weights=pair_cc.data[same], minlength=n_pairs)
+        agreed_p = np.bincount(pair_p[equal], weights=pair_cc.data[equal], minlength=n_pairs)
         yield first, np.stack([shared_p, agreed_p]).astype(np.float64).reshape(2, -1, len(busy))
 
 

@@ -190,7 +190,7 @@ class Summaries(NamedTuple):
 def summarise(
     patterns: Patterns,
     states: States,
-    drawn: Parameters,
+    samples: Parameters,
     *,
     pool_r: Floats,
     share_rk: Floats,
@@ -203,7 +203,7 @@ def summarise(
 
     Parameters
     ----------
-    patterns, states, drawn
+    patterns, states, samples
         The votes, the states, and draws of the parameters.
     pool_r, share_rk
         Weight of the vote share in each row's probabilities, and that share.
@@ -216,7 +216,7 @@ def summarise(
     """
     n_rows, n_labels, about_r = patterns.n_rows, patterns.n_labels, about_r.astype(np.int64)
     n_used = int(max(100, MOST_SUMMARIES // max(len(patterns.code_v), 1)))
-    confusion_sakv, weight_sdg = drawn.confusion_akv[:n_used], drawn.weight_dg[:n_used]
+    confusion_sakv, weight_sdg = samples.confusion_akv[:n_used], samples.weight_dg[:n_used]
     vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, len(weight_sdg))
     # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
     for vote_ks in vote_cks:
@@ -241,38 +241,38 @@ def summarise(
     return summaries
 
 
-def _log_states(patterns: Patterns, states: States, drawn: Parameters) -> Iterator[tuple[slice, Floats]]:
+def _log_states(patterns: Patterns, states: States, samples: Parameters) -> Iterator[tuple[slice, Floats]]:
     """Yield the log probability of each row's votes together with each state, some draws at a time: `log_srz`."""
     votes_rc = csr_array(
         (np.ones(len(patterns.code_v)), patterns.code_v, patterns.start_r),
         shape=(patterns.n_rows, patterns.n_annotators * patterns.n_labels),
     )
     domain_r = patterns.domain_r if patterns.n_domains > 1 else np.zeros(patterns.n_rows, dtype=np.int32)
-    n_draws, n_states = len(drawn.weight_dg), states.n_states
+    n_draws, n_states = len(samples.weight_dg), states.n_states
     tile = max(1, NUMBERS_AT_ONCE // (sum(votes_rc.shape) * n_states))
     for first in range(0, n_draws, tile):
         draws = slice(first, min(first + tile, n_draws))
-        vote_sazv = states.votes_azv(drawn.confusion_akv[draws])
+        vote_sazv = states.votes_azv(samples.confusion_akv[draws])
         log_cx = np.log(vote_sazv.transpose(1, 3, 0, 2)).reshape(votes_rc.shape[1], -1)
         log_srz = (votes_rc @ log_cx).reshape(patterns.n_rows, -1, n_states).swapaxes(0, 1)
-        yield draws, log_srz + np.log(states.weight_of_states(drawn.weight_dg[draws]))[:, domain_r]
+        yield draws, log_srz + np.log(states.weight_of_states(samples.weight_dg[draws]))[:, domain_r]
 
 
-def posterior_draws(patterns: Patterns, states: States, drawn: Parameters, rows: Ints) -> Floats:
+def posterior_draws(patterns: Patterns, states: States, samples: Parameters, rows: Ints) -> Floats:
     """Compute the model's label probabilities of some rows in every draw: `p_srk`."""
     chosen_rows = patterns.take(rows)
-    p_srk = np.empty((len(drawn.weight_dg), chosen_rows.n_rows, patterns.n_labels))
-    for draws, log_srz in _log_states(chosen_rows, states, drawn):
+    p_srk = np.empty((len(samples.weight_dg), chosen_rows.n_rows, patterns.n_labels))
+    for draws, log_srz in _log_states(chosen_rows, states, samples):
         p_srk[draws] = softmax(log_srz, axis=-1) @ states.mix_zk
     clamped = chosen_rows.clamp_r != UNKNOWN
     p_srk[:, clamped] = np.eye(patterns.n_labels)[chosen_rows.clamp_r[clamped]]
     return p_srk
 
 
-def log_likelihoods(patterns: Patterns, states: States, drawn: Parameters) -> Floats:
+def log_likelihoods(patterns: Patterns, states: States, samples: Parameters) -> Floats:
     """Compute the log likelihood of all votes in every draw."""
-    log_s, clamped = np.empty(len(drawn.weight_dg)), np.flatnonzero(patterns.clamp_r != UNKNOWN)
-    for draws, log_srz in _log_states(patterns, states, drawn):
+    log_s, clamped = np.empty(len(samples.weight_dg)), np.flatnonzero(patterns.clamp_r != UNKNOWN)
+    for draws, log_srz in _log_states(patterns, states, samples):
         log_sr = logsumexp(log_srz, axis=-1)
         log_sr[:, clamped] = log_srz[:, clamped, patterns.clamp_r[clamped]]
         log_s[draws] = log_sr @ patterns.weight_r

@@ -15,7 +15,6 @@ import numpy as np
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
 from moral_entropy.findings import Finding, sentences_of
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.model.recalibration import Recalibration
 from moral_entropy.model.search import CLOSE, SecondMode
 from moral_entropy.votes.layouts import merged_annotators
 from moral_entropy.votes.table import Ints
@@ -85,7 +84,9 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     yield _converged(consensus, fit)
     yield _information_left(fit)
     if 0 < fit.n_draws < consensus.options.draws:
-        yield _fewer_draws(consensus, fit)
+        text = f"{fit.n_draws:,} draws were made, not {consensus.options.draws:,}, to save memory."
+        meaning = "Intervals are a little rougher, figures are not."
+        yield finding_of(fit, "fit", "fewer_draws", fit.n_draws, text=text, meaning=meaning)
     second = fit.second_mode
     if second is not None and second.distance < CLOSE and second.changed >= NOTICEABLE:
         yield _second_mode(fit, second)
@@ -108,28 +109,22 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def recalibration_findings(consensus: Consensus) -> list[Finding]:
+def recalibration_findings(consensus: Consensus) -> Iterator[Finding]:
     """Tell of every fit what its gold labels teach about p; nothing where there are none."""
-    return [_recalibrated(fit, fit.recalibrated[1]) for fit in consensus.fits if fit.recalibrated is not None]
-
-
-def _recalibrated(fit: QuestionFit, learnt: Recalibration) -> Finding:
-    about: dict[str, Any] = {
-        "check": "gold",
-        "metric": "recalibration",
-        "value": learnt.temperature,
-        "n": learnt.n_gold,
-    }
-    if not learnt.used:
-        return finding_of(fit, **about, text=f"p is not recalibrated by gold: {learnt.reason}.")
-    surer = "less sure" if learnt.temperature > 1.0 else "surer"
-    return finding_of(
-        fit, **about,
-        text=(
-            f"{learnt.n_gold:,} gold labels teach that p should be {surer} (temperature {learnt.temperature:.2f}): "
-            f"p_calibrated saves {learnt.gain:.3f} nats per item, learnt from the gold of other items."
-        ),
-    )  # fmt: skip
+    for fit in consensus.fits:
+        if fit.recalibrated is None:
+            continue
+        taught = fit.recalibrated[1]
+        text, surer = (
+            f"p is not recalibrated by gold: {taught.reason}.",
+            "less sure" if taught.temperature > 1.0 else "surer",
+        )
+        if taught.used:
+            text = (
+                f"{taught.n_gold:,} gold labels teach that p should be {surer} (temperature {taught.temperature:.2f}): "
+                f"p_calibrated saves {taught.gain:.3f} nats per item, learnt from the gold of other items."
+            )
+        yield finding_of(fit, "gold", "recalibration", taught.temperature, n=taught.n_gold, text=text)
 
 
 def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding:
@@ -175,14 +170,6 @@ def _information_left(fit: QuestionFit) -> Finding:
         text=f"the votes do not settle every annotator's error rates (share of information left: {information:z.4f}).",
         meaning="Intervals that depend on these rates are a guess.",
         remedy="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
-    )  # fmt: skip
-
-
-def _fewer_draws(consensus: Consensus, fit: QuestionFit) -> Finding:
-    return finding_of(
-        fit, "fit", "fewer_draws", fit.n_draws,
-        text=f"{fit.n_draws:,} draws were made, not {consensus.options.draws:,}, to save memory.",
-        meaning="Intervals are a little rougher, figures are not.",
     )  # fmt: skip
 
 

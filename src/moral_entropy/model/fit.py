@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,6 +65,11 @@ MOST_RATES = 1 << 24
 DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS, MOST_NUMBERS = 1 << 24, 1 << 28, 100, 1 << 27
 """Most numbers in the draws of one fit and of all fits together, 128 megabytes and two gigabytes; draws at least, as
 long as they have no more numbers than the last: one gigabyte."""
+
+ITEM_COLUMNS = (
+    "p_ik", "posterior_ik", "model_ik", "share_weight_i", "low_i", "high_i", "epistemic_i", "interior_i", "ambiguity_i"
+)  # fmt: skip
+"""What `read_off` computes of every item: fields of a `QuestionFit`."""
 
 ItemPrior = tuple[Floats, Floats | float]
 """Label probabilities of items from elsewhere, `t_ik`, and the votes that they are worth, for all or item by item."""
@@ -193,25 +197,25 @@ def fit_parameters(
 ) -> dict[str, Any]:
     """Find the mode of a log posterior, and draw around it: what a `QuestionFit` holds besides its items."""
     optimum, second, modes = _find(posterior, options, advance)
-    curvature, drawn, log_density_s = draw(posterior, optimum, ballot, n_draws, options.seed)
+    curvature, samples, log_density_s = draw(posterior, optimum, ballot, n_draws, options.seed)
     search = Search(options.solver, optimum.objective, optimum.steepness, optimum.passes, optimum.converged, modes)
     return {
-        "states": posterior.states, "mode": optimum.at, "drawn": drawn, "log_density_s": log_density_s,
+        "states": posterior.states, "mode": optimum.at, "drawn": samples, "log_density_s": log_density_s,
         "pseudo": posterior.pseudo_counts(optimum.counts), "search": search, "curvature": curvature,
-        "second_mode": second, "below_a": below_guessing(posterior, drawn, ballot.votes_a),
+        "second_mode": second, "below_a": below_guessing(posterior, samples, ballot.votes_a),
     }  # fmt: skip
 
 
-def below_guessing(posterior: Posterior, drawn: Parameters, votes_a: Ints) -> Floats:
+def below_guessing(posterior: Posterior, samples: Parameters, votes_a: Ints) -> Floats:
     """Return every annotator's probability of a Youden index below 0, under two modes in the default model.
 
     Where it is nearly 1, a second search begins with these annotators' answers. If it ends where they do better than
     guessing, and those who then do worse gave no more votes, the votes cannot tell who is wrong: it is a half.
     """
     below_a = np.full(len(votes_a), np.nan)
-    for start in range(0, len(votes_a) if len(drawn.weight_dg) else 0, ANNOTATORS_AT_ONCE):
+    for start in range(0, len(votes_a) if len(samples.weight_dg) else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
-        below_a[chunk] = (youden(drawn.confusion_akv[:, chunk]) < 0).mean(axis=0)
+        below_a[chunk] = (youden(samples.confusion_akv[:, chunk]) < 0).mean(axis=0)
     sure_a = np.flatnonzero(surely_below_chance(below_a, votes_a))
     if len(sure_a) and posterior.common:
         sample = posterior.sample(SAMPLE_VOTES)
@@ -306,10 +310,10 @@ def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optim
 
 def with_merged(fitted: dict[str, Any], copies: Copies) -> dict[str, Any]:
     """Give annotators who were counted with others the confusion rows of the one who stands for them."""
-    mode, drawn, first_a = fitted["mode"], fitted["drawn"], copies.first_a
+    mode, samples, first_a = fitted["mode"], fitted["drawn"], copies.first_a
     return {
         "mode": mode._replace(confusion_akv=mode.confusion_akv[first_a]), "below_a": fitted["below_a"][first_a],
-        "drawn": drawn._replace(confusion_akv=drawn.confusion_akv[:, first_a]),
+        "drawn": samples._replace(confusion_akv=samples.confusion_akv[:, first_a]),
     }  # fmt: skip
 
 
@@ -318,7 +322,7 @@ def read_off(
     patterns: Patterns,
     states: States,
     at: Parameters,
-    drawn: Parameters,
+    samples: Parameters,
     options: FitOptions,
     texts: tuple[Floats, Floats] | None,
     advance: Progress,
@@ -338,11 +342,11 @@ def read_off(
     p_rk = _pooled(mode_rk, pool_r, share_rk)
     low_r, high_r, epistemic_r = np.full((3, patterns.n_rows), np.nan)
     model_rk = mode_rk
-    if len(drawn.weight_dg):
+    if len(samples.weight_dg):
         about_r = _about(ballot, p_rk)
-        over_draws = partial(summarise, states=states, drawn=drawn, interval=options.interval, threads=options.threads,
-                             advance=lambda share: advance("drawing", share))  # fmt: skip
-        over = over_draws(patterns, pool_r=pool_r, share_rk=share_rk, about_r=about_r)
+        settings: dict[str, Any] = {"interval": options.interval, "threads": options.threads}
+        settings["advance"] = lambda share: advance("drawing", share)
+        over = summarise(patterns, states, samples, pool_r=pool_r, share_rk=share_rk, about_r=about_r, **settings)
         low_r, high_r = over.low_r, over.high_r
         epistemic_r = np.maximum(entr(over.mean_rk).sum(axis=1) - over.entropy_r, 0.0)
         if not options.mixed:
@@ -352,15 +356,17 @@ def read_off(
             before_r, about_r = about_r, _about(ballot, p_rk)
             moved = np.flatnonzero(about_r != before_r)
             if len(moved):
-                rows, share_nk = patterns.take(moved), share_rk[moved]
-                again = over_draws(rows, pool_r=pool_r[moved], share_rk=share_nk, about_r=about_r[moved])
+                pools: dict[str, Any] = {
+                    "pool_r": pool_r[moved],
+                    "share_rk": share_rk[moved],
+                    "about_r": about_r[moved],
+                }
+                again = summarise(patterns.take(moved), states, samples, **pools, **settings)
                 low_r[moved], high_r[moved] = again.low_r, again.high_r
         p_r = p_rk[np.arange(patterns.n_rows), about_r]
         low_r, high_r = np.minimum(low_r, p_r), np.maximum(high_r, p_r)
-    names = ("p_ik", "posterior_ik", "model_ik", "share_weight_i", "low_i", "high_i", "epistemic_i", "interior_i",
-             "ambiguity_i")  # fmt: skip
     columns = (p_rk, mode_rk, model_rk, pool_r, low_r, high_r, epistemic_r, interior_r, ambiguity_r)
-    items = {name: patterns.spread(column) for name, column in zip(names, columns, strict=True)}
+    items = {name: patterns.spread(column) for name, column in zip(ITEM_COLUMNS, columns, strict=True)}
     return items if texts is None else items | {"p_votes_ik": votes_rk}
 
 
@@ -443,12 +449,12 @@ def affordable_draws(ballot: Ballot, n_draws: int, n_fits: int = 1) -> int:
         msg = f"{size}; {MOST_RATES:,} are as many as can be fitted. Instead merge rare labels."
         raise FitError(msg)
     room = min(MOST_NUMBERS, ALL_DRAWN_NUMBERS // n_fits) // n_rates
-    most = max(min(DRAWN_NUMBERS // n_rates, room), min(LEAST_DRAWS, room))
-    if n_draws > most < LEAST_DRAWS:
+    n_most = max(min(DRAWN_NUMBERS // n_rates, room), min(LEAST_DRAWS, room))
+    if n_draws > n_most < LEAST_DRAWS:
         gigabytes = 8e-9 * n_rates * n_draws
         msg = (
-            f"{size}; {n_draws:,} draws of them would take {gigabytes:.3g} GB, and there is room for {most:,}. Use "
+            f"{size}; {n_draws:,} draws of them would take {gigabytes:.3g} GB, and there is room for {n_most:,}. Use "
             "--draws 0 for the best answer without intervals, or merge rare labels."
         )
         raise FitError(msg)
-    return min(n_draws, most)
+    return min(n_draws, n_most)

@@ -63,9 +63,9 @@ class Counts(NamedTuple):
     votes_cz: Floats
     log_likelihood: float
 
-    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
+    def __add__(self, addend: Counts) -> Counts:  # type: ignore[override]
         """Add the counts of other votes at the same parameters."""
-        sums: tuple[Any, ...] = tuple(mine + theirs for mine, theirs in zip(self, other, strict=True))  # type: ignore[operator]
+        sums: tuple[Any, ...] = tuple(mine + theirs for mine, theirs in zip(self, addend, strict=True))  # type: ignore[operator]
         return Counts(*sums)
 
 

@@ -24,9 +24,10 @@ TOLERANCE, ROUGH, FINER = 1e-9, 1e-3, 1e-6
 """Largest derivative left at a mode, in units of the parameter's standard error with all labels known; and in a
 search that only chooses among starts; how much less the last steps aim at."""
 
-MANY_TOLERANCE, MANY_NEAR = 1e-5, 8.0
-"""The same of very many votes, whose parameters have tiny standard errors; and, there, the steepness below which
-quasi-Newton steps are taken: a sample's mode is some standard errors off."""
+MANY_TOLERANCE, MANY_NEAR, MANY_PARAMETERS = 1e-5, 8.0, 100_000
+"""The same of very many votes, whose parameters have tiny standard errors, or of so many parameters (five annotators
+and 150 labels); and, of a sample's mode, which is some standard errors off, the steepness below which quasi-Newton
+steps are taken."""
 
 MAX_PASSES = 5_000
 
@@ -279,8 +280,9 @@ def find_mode(
     # Earlier starts win a tie, the paper's first: `max` keeps the first of equals.
     best = max(begin, key=lambda name: round(optima[name].objective, 2) if optima else 0.0)
     at = optima[best].at if optima else begin[best]
-    # From where a sample's search ended: quasi-Newton steps at once, and not as far.
-    tolerance, near = (MANY_TOLERANCE, MANY_NEAR) if sampled else (TOLERANCE, NEAR)
+    # From where a sample's search ended: quasi-Newton steps at once.
+    tolerance = MANY_TOLERANCE if sampled or posterior.n_parameters > MANY_PARAMETERS else TOLERANCE
+    near = MANY_NEAR if sampled else NEAR
     optimum = maximise(posterior, at, tolerance=tolerance, near=near, max_passes=max_passes, watch=watch)
     optimum = optimum._replace(passes=optimum.passes + sum(rough.passes for rough in optima.values()))
     if not all_starts:
