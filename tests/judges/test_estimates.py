@@ -16,7 +16,6 @@ from moral_entropy.judges.estimates import (
     difference,
     known_mean,
     ppi_mean,
-    votes_mean,
 )
 
 YES = np.array([0.0, 1.0])
@@ -178,11 +177,10 @@ def test_as_many_known_answers_as_are_said_to_be_needed_settle_it():
     assert later.value - later.low == pytest.approx(0.03, rel=0.25)
 
 
-def test_without_known_answers_items_and_draws_count():
-    p_i = np.repeat([0.1, 0.9], [300, 100])
-    answers = one_system(np.zeros(400, int), np.stack([1 - p_i, p_i], axis=1), 0)
-    none, drawn = votes_mean(answers, YES, np.empty(0)), votes_mean(answers, YES, np.array([0.25, 0.35]))
-    assert none.value == pytest.approx(0.3)
-    assert none.se == pytest.approx(np.sqrt(0.3 * 0.7 / 400))
-    assert drawn.se == pytest.approx(np.hypot(none.se, 0.05))
-    assert none.low < 0.3 < none.high
+def test_without_known_answers_the_interval_holds_what_judges_share_a_sixth_of():
+    truth_i, _ = panel(5, share=0.7)
+    voted_i = np.where(np.random.default_rng(0).random(1_000) < 0.15, 1 - truth_i, truth_i)
+    p_ik = np.where(np.eye(2)[voted_i] == 1, 0.98, 0.02)
+    [estimate], _ = corrected_means(one_system(truth_i, p_ik, 0), YES)
+    assert estimate.n_known == 0
+    assert estimate.low < 0.7 < estimate.high < 1.0

@@ -7,14 +7,12 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from support import posterior_draws
 
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import UsageError
 from moral_entropy.judges.estimates import Answers, corrected_means, known_mean
 from moral_entropy.judges.known import known_items
-from moral_entropy.judges.score import drawn_means
 from moral_entropy.judges.values import quantities
 from moral_entropy.runs.run import Question
 
@@ -149,16 +147,7 @@ def test_without_known_answers_nothing_is_trusted(blind):
     assert set(scores.frame["method"]) == {"votes"}
     assert scores.frame["ppi_value"].is_null().all()
     assert "nothing here is called trusted" in scores.notes[0]
-
-
-def test_draws_of_a_score_are_those_of_its_items(blind):
-    [question] = blind.questions
-    reference, group_i = known_items(blind, question), np.arange(300) % 2
-    mean_gs = drawn_means(blind.consensus, reference, np.array([0.0, 1.0]), group_i, 2)
-    [fit] = blind.consensus.fits
-    own_i = 1.0 - fit.share_weight_i
-    p_si = fit.p_ik[:, 1] + own_i * (posterior_draws(fit)[:, :, 1] - fit.model_ik[:, 1])
-    assert mean_gs == pytest.approx(np.stack([p_si[:, group_i == g].mean(axis=1) for g in (0, 1)]))
+    assert (scores.frame["high"] - scores.frame["low"] > 0.3).all()
 
 
 def test_a_folder_and_the_run_in_memory_have_the_same_score(blind, tmp_path):

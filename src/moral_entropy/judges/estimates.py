@@ -2,12 +2,11 @@
 
 Values lie between 0 and 1. Items are a sample of those that might have been asked about, so that even with all answers
 known there is an interval; items of one cluster (a prompt, a conversation, the epochs of a sample) are drawn together.
-Four estimates:
+Three estimates:
 
 - `known_mean`: the items with known answers and no others;
 - `corrected_means`: what judges say of all items, corrected by a regression of the known answers on it;
-- `ppi_mean`: prediction-powered inference with power tuning, a second method with other assumptions;
-- `votes_mean`: no answer is known, so that errors that judges share cannot be seen.
+- `ppi_mean`: prediction-powered inference with power tuning, a second method with other assumptions.
 """
 
 from __future__ import annotations
@@ -138,7 +137,8 @@ def corrected_means(
 
     The log-odds of a known answer are a multiple of the judges' log p and a tilt towards labels that count more, which
     varies from system to system around a common one. The mean is that of the predictions for all items. Its variance
-    is a sandwich over clusters, which the sampling of items and of known answers share, and what the priors allow.
+    is a sandwich over clusters, which the sampling of items and of known answers share, and what the priors allow:
+    without any known answer these alone say how far judges may be off.
 
     Parameters
     ----------
@@ -321,30 +321,6 @@ def ppi_mean(
     if cluster_i is not None:
         variance *= _design_effect(influence_i, cluster_i)
     return _normal(sum(means), variance, n_known, mass)
-
-
-def votes_mean(answers: Answers, value_k: Floats, mean_s: Floats, mass: float = 0.9) -> Estimate:
-    """Estimate the mean of one system without known answers: sampling of items, and what is not known of the judges.
-
-    Parameters
-    ----------
-    answers
-        The items.
-    value_k
-        What each label counts.
-    mean_s
-        The mean over all items in each posterior draw; empty where there are none.
-    mass
-        Mass of the interval.
-    """
-    value_i, weight_i = answers.p_ik @ value_k, answers.weight_i
-    value, worth = float(np.average(value_i, weights=weight_i)), float(weight_i.sum())
-    square = float(np.average(answers.p_ik @ value_k**2, weights=weight_i))
-    items = max(square - value**2, 0.0) / worth * _design_effect(weight_i * (value_i - value), answers.cluster_i)
-    variance = items + (float(np.var(mean_s)) if len(mean_s) else 0.0)
-    # Half an item of each kind more: where judges agree on everything there is still something to doubt.
-    low, high = _interval(value, variance + 0.25 / (worth + 1.0) ** 2, worth, mass)
-    return Estimate(value, low, high, math.sqrt(variance), math.inf, 0)
 
 
 def difference(first: Estimate, second: Estimate) -> Estimate:

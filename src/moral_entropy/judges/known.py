@@ -181,12 +181,10 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     truth_ik[gold_i != UNKNOWN] = np.eye(len(labels))[gold_i[gold_i != UNKNOWN]]
     likelihood_sik[:, gold_i != UNKNOWN] = truth_ik[gold_i != UNKNOWN]
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
-    guess_ik = p_ik
-    if known_i.any() and not known_i.all() and not evidence:
-        # As the model has it: what is published is pooled with the vote share, which draws systems together.
-        guess_ik = model_ik
-        if known_i.sum() >= ENOUGH and len(judges) <= MOST_JUDGES:
-            guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), model_ik, likelihood_sik[0], known_i)
+    # As the model has it: what is published is pooled with the vote share, which draws systems together.
+    guess_ik = model_ik
+    if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
+        guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), model_ik, likelihood_sik[0], known_i)
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(

@@ -262,7 +262,7 @@ def _bound(wrong: int, n: int, risk: float) -> float:
 def _queue(reference: KnownItems, p_ik: Floats, rows: Ints) -> pl.DataFrame:
     """Rank the items to send by how probably their label is wrong: as known answers weigh votes, where they do."""
     label_i, items = highest(p_ik), np.arange(len(p_ik))
-    wrong_i = 1.0 - np.where(reference.guess_ik is reference.p_ik, p_ik, reference.guess_ik)[items, label_i]
+    wrong_i = 1.0 - (reference.guess_ik if reference.n_known else p_ik)[items, label_i]
     order = rows[np.argsort(-tie_key(wrong_i[rows]), kind="stable")]
     columns = {
         "rank": np.arange(1, len(order) + 1),

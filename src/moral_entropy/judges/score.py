@@ -2,14 +2,14 @@
 
 With known answers on a random part the judges are corrected by them (`corrected_means`); beside it stand prediction-
 powered inference on the plain votes, the known answers alone, and the uncorrected mean of the votes. Without any,
-errors that judges share cannot be seen: there is an interval, and it is never called trusted.
+errors that judges share cannot be seen: the interval is wide, and never called trusted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,19 +27,15 @@ from moral_entropy.judges.estimates import (
     difference,
     known_mean,
     ppi_mean,
-    votes_mean,
 )  # fmt: skip
 from moral_entropy.judges.findings import one_label
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, systems_of
 from moral_entropy.judges.pairwise import is_pairwise
 from moral_entropy.judges.values import Quantity, bounded, is_share, quantities, schema
-from moral_entropy.model.consensus import Consensus
-from moral_entropy.model.posterior import Parameters
 from moral_entropy.options import values_by_label
-from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import Ints
 
 MOST_PAIRS = 6
 """Systems up to which every two are compared; of more, each with the highest."""
@@ -49,9 +45,6 @@ FEW_FOR_NORMAL = 30
 
 UNLIKE = 4.0
 """Standard errors by which items with known answers differ from the others when they are no random part."""
-
-MOST_DRAWS = 100
-ROWS_AT_ONCE = 4_096
 
 _FIGURES = bounded("", "ppi_", "gold_", "votes_", bounds=("value", "low", "high"))
 SCORES = schema("text question quantity group", "int n_items n_gold", "text method", _FIGURES, "float limit",
@@ -153,7 +146,7 @@ def score(
         names, system_i = systems_of(run, part, reference.items, by)
         notes += reference.notes[1:]
         for quantity in quantities(part, value_by_label, pairwise=is_pairwise(run, part)):
-            systems, paired = _estimates(run, reference, quantity, names, system_i, mass)
+            systems, paired = _estimates(reference, quantity, names, system_i, mass)
             limit = None if at_least is None else quantity.limit(at_least)
             begin = (part.name, quantity.name)
             for system in systems:
@@ -163,7 +156,7 @@ def score(
                 rows.append((*begin, *about, *figures, None if limit is None else quantity.unscaled(limit), *verdict))
             for first, second in _pairs(systems):
                 estimates = list(map(difference, first["estimates"], second["estimates"]))
-                if paired is not None and first["method"] == second["method"] == "corrected":
+                if first["method"] == second["method"] != "gold":
                     estimates[0] = paired(first["at"], second["at"])
                 verdict = decide(estimates[0], 0.0, min(first["n_items"], second["n_items"]), mass)
                 pair = (first["name"], second["name"], estimates[0].n_known)
@@ -175,58 +168,28 @@ def score(
 
 
 def _estimates(
-    run: Run, reference: KnownItems, quantity: Quantity, names: list[str], system_i: Ints, mass: float
-) -> tuple[list[dict[str, Any]], Callable[[int, int], Estimate] | None]:
+    reference: KnownItems, quantity: Quantity, names: list[str], system_i: Ints, mass: float
+) -> tuple[list[dict[str, Any]], Callable[[int, int], Estimate]]:
     """Return every system's estimates of a quantity, on the scale from 0 to 1, and differences that are paired."""
     value_k, answers = quantity.value_k, reference.answers(system_i)
-    n_s, known_s = np.bincount(system_i), np.bincount(system_i, answers.known_i)
-    corrects_s = (known_s >= FEWEST) & (known_s < n_s) & (not reference.evidence)
-    corrected, gap = corrected_means(answers, value_k, mass, reference.draws_sik) if corrects_s.any() else ([], None)
-    mean_gs: Floats | None = None
+    if reference.evidence:
+        # What was evidence for p cannot correct it.
+        answers = answers._replace(known_i=np.zeros_like(answers.known_i))
+    corrected, gap = corrected_means(answers, value_k, mass, reference.draws_sik)
     systems = []
     for s, name in enumerate(names):
-        here = answers.take(system_i == s)
-        truth_i, share_i = (table_ik[system_i == s] @ value_k for table_ik in (reference.truth_ik, reference.share_ik))
-        known_i, weight_i, cluster_i = here.known_i, here.weight_i, here.cluster_i
+        at = system_i == s
+        truth_i, share_i = (table_ik[at] @ value_k for table_ik in (reference.truth_ik, reference.share_ik))
+        known_i, weight_i, cluster_i = reference.known_i[at], reference.weight_i[at], reference.cluster_i[at]
         alone = known_mean(truth_i[known_i], weight_i[known_i], cluster_i[known_i], mass)
-        if corrects_s[s]:
-            method, main = "corrected", corrected[s]
-        elif known_i.any():
-            method, main = "gold", alone
-        else:
-            if mean_gs is None:
-                mean_gs = drawn_means(run.consensus or reload_consensus(run), reference, value_k, system_i, len(names))
-            method, main = "votes", votes_mean(here, value_k, mean_gs[s], mass)
-        ppi = ppi_mean(truth_i, share_i, known_i, weight_i, cluster_i, mass) if known_i.sum() >= FEWEST else NOTHING
-        plain = known_mean(share_i, weight_i, cluster_i, mass)
-        systems.append({"name": name, "at": s, "n_items": len(known_i), "n_known": int(known_i.sum()), "method": method,
-                        "estimates": (main, ppi, alone, plain)})  # fmt: skip
+        n_known = int(known_i.sum())
+        by_itself = n_known in (*range(1, FEWEST), len(known_i)) or (n_known and reference.evidence)
+        method = "gold" if by_itself else "corrected" if n_known else "votes"
+        ppi = ppi_mean(truth_i, share_i, known_i, weight_i, cluster_i, mass) if n_known >= FEWEST else NOTHING
+        estimates = (alone if by_itself else corrected[s], ppi, alone, known_mean(share_i, weight_i, cluster_i, mass))
+        systems.append({"name": name, "at": s, "n_items": len(known_i), "n_known": n_known, "method": method,
+                        "estimates": estimates})  # fmt: skip
     return systems, gap
-
-
-def drawn_means(consensus: Consensus, reference: KnownItems, value_k: Floats, system_i: Ints, n_systems: int) -> Floats:
-    """Return the mean of every system in each posterior draw of a fit: `mean_gs`.
-
-    It is what is not known of the judges, as it moves a score.
-    """
-    sums_gs: Floats = np.zeros((n_systems, 1))
-    place = reference.items.to_frame("item").with_row_index("at")
-    for fit in (fit for fit in consensus.fits if fit.question == reference.question.name):
-        if not fit.n_draws:
-            return np.empty((n_systems, 0))
-        thin = slice(None, None, -(-fit.n_draws // MOST_DRAWS))
-        thinned = replace(fit, drawn=Parameters(fit.weight_sdg[thin], fit.confusion_sakv[thin]))
-        ids = consensus.votes.items.gather(fit.ballot.item_i).to_frame("item")
-        at_i = ids.join(place, on="item", how="left", maintain_order="left")["at"].to_numpy()
-        # As published: each draw pooled with the vote share.
-        group_i, weight_i, model_i = system_i[at_i], reference.weight_i[at_i], 1.0 - fit.share_weight_i
-        base_i = weight_i * ((reference.p_ik[at_i] - model_i[:, None] * fit.model_ik) @ value_k)
-        weight_gr = np.zeros((n_systems, fit.patterns.n_rows))
-        np.add.at(weight_gr, (group_i, fit.patterns.row_i), weight_i * model_i)
-        sums_gs = sums_gs + np.bincount(group_i, weights=base_i, minlength=n_systems)[:, None]
-        for row_r in np.array_split(np.arange(fit.patterns.n_rows), -(-fit.patterns.n_rows // ROWS_AT_ONCE)):
-            sums_gs = sums_gs + (thinned.draws_of(row_r) @ value_k @ weight_gr[:, row_r].T).T
-    return sums_gs / np.bincount(system_i, weights=reference.weight_i, minlength=n_systems)[:, None]
 
 
 def _figures(estimates: Sequence[Estimate], quantity: Quantity, offset: float) -> list[float | None]:
