@@ -400,7 +400,8 @@ SHAPES = {
     "people who answered twice": File(
         by_person(("participant", "q1", "q2", "q3"), first=("ann", "ann")),
         Question(
-            "1 people have several rows with different answers. First: 'ann' (rows 1 and 2). "
+            "1 of 4 votes on 'label' contradict another vote of the same annotator on the same item. First: item 'q1', "
+            "annotator 'ann' voted 'yes' (row 1) and 'no' (row 2). "
             'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).',
             VotesError,
         ),

@@ -64,11 +64,6 @@ class Coded(NamedTuple):
     code_r: Ints
     blank: tuple[str, ...] = ()
 
-    @property
-    def complete(self) -> bool:
-        """Whether no row is empty."""
-        return not len(self.code_r) or int(self.code_r.min()) >= 0
-
 
 def code_ids(column: pl.Series, *, textual: bool = False) -> Coded:
     """Code a column of ids: integers where all of them are, else stripped strings.
@@ -117,14 +112,9 @@ def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Co
     distinct, code_r = distinct_cells(column)
     spelt = spell_labels(distinct.to_list())
     blank = no_answers((name for name in spelt if name), missing)
-    return coded_as([None if name in blank else name for name in spelt], code_r, blank)
-
-
-def coded_as(names: Sequence[str | None], code_r: Ints, blank: Iterable[str] = ()) -> Coded:
-    """Return a column coded by new names of its labels; several may have one name, None is no label."""
-    order = {name: k for k, name in enumerate(sort_labels(name for name in names if name is not None))}
-    places = [UNKNOWN if name is None else order[name] for name in names]
-    return Coded(pl.Series(list(order), dtype=pl.String), recode(code_r, places), tuple(sorted(blank)))
+    place = {name: k for k, name in enumerate(sort_labels(name for name in spelt if name and name not in blank))}
+    code_r = recode(code_r, [place.get(name or "", UNKNOWN) for name in spelt])
+    return Coded(pl.Series(list(place), dtype=pl.String), code_r, tuple(sorted(blank)))
 
 
 def no_answers(labels: Iterable[str], missing: Collection[str] | None = None) -> set[str]:
@@ -397,14 +387,11 @@ def _distinct_integers(column: pl.Series) -> tuple[pl.Series, Ints]:
     present = np.zeros(span, dtype=np.bool_)
     for _, cells, _ in _blocks(column, low):
         present[cells - low] = True
-    place = np.cumsum(present, dtype=np.int32)
-    place -= 1
-    place = place.astype(_code_type(int(place[-1]) + 1), copy=False)
-    complete = bool(present.all())
-    code_r = np.empty(len(column), dtype=place.dtype)
+    place = np.cumsum(present, dtype=np.int32) - 1
+    code_r = np.empty(len(column), dtype=_code_type(int(place[-1]) + 1))
     for at, cells, empty in _blocks(column, low):
         code = code_r[at : at + len(cells)]
-        code[:] = cells - low if complete else np.take(place, cells - low)
+        code[:] = place[cells - low]
         code[empty] = UNKNOWN
     return pl.Series(np.flatnonzero(present) + low), code_r
 
@@ -823,15 +810,13 @@ def match_label(name: object, labels: Sequence[str]) -> int | None:
 
 def _numbered(n_classes: int, present: Sequence[str], question: str) -> list[str]:
     """Return the labels when only their number is known."""
-    if n_classes < len(present):
+    for listed in ([str(k) for k in range(start, start + n_classes)] for start in (0, 1)):
+        if set(present) <= set(listed):
+            return listed
+    if n_classes != len(present):
         problem = f"classes is {n_classes}, but the votes on {question!r} have {len(present)} labels: {shown(present)}"
-        refuse(f"{problem}. Use --classes {len(present)}, or merge some (--labels).")
-    for start in (0, 1):
-        numbers = [str(k) for k in range(start, start + n_classes)]
-        if n_classes == len(present) or set(present) <= set(numbers):
-            return list(present) if n_classes == len(present) else numbers
-    problem = f"classes is {n_classes}, but the votes on {question!r} name only {len(present)}: {shown(present)}"
-    refuse(f"{problem}. List all of them by name (CLI: --classes a,b,c).")
+        refuse(f"{problem}. List all of them by name (CLI: --classes a,b,c), or merge some (--labels).")
+    return list(present)
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:

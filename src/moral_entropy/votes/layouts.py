@@ -409,27 +409,12 @@ def _from_respondents(source: Source, roles: ColumnRoles, options: ReadOptions) 
         source.log.note("no column of annotators: people are called by the number of their row.")
     people = pl.Series(range(1, source.rows + 1)) if person is None else source.column(person)
     cells = [source.column(name) for name in items]
-    if options.on_repeat == "error":
-        _check_respondents(cells, people)
     carried = [people.rename("(annotator)"), *(source.column(name) for name in options.keep)]
     long = _stack(source, items, carried, cells, "(item)", _new_name(QUESTION, carried))
     # Headings that are sentences are what was voted on.
     texts = {"text": "(item)"} if any(len(name.split()) > 3 for name in items) else {}
     columns = {"item": "(item)", "annotator": "(annotator)", "label": long.columns[-1]}
     return long, ColumnRoles(columns | texts, roles.guessed)
-
-
-def _check_respondents(cells: Sequence[pl.Series], people: pl.Series) -> None:
-    """Refuse people who answered twice, and not the same."""
-    answers = [column.alias(f"item {at}") for at, column in enumerate(cells)]
-    frame = pl.DataFrame([people.alias("person"), *answers]).with_row_index("row", 1).drop_nulls("person")
-    distinct = frame.unique(pl.exclude("row"), keep="first", maintain_order=True)
-    again = distinct.filter(pl.col("person").is_duplicated()).sort("person", "row", maintain_order=True)
-    if not again.is_empty():
-        first, second = again.row(0, named=True), again.row(1, named=True)
-        place = f"{first['person']!r} (rows {first['row']:,} and {second['row']:,})"
-        n = again.get_column("person").n_unique()
-        refuse(f"{n:,} people have several rows with different answers. First: {place}. {ON_REPEAT}")
 
 
 def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArray[np.int64]:

@@ -31,8 +31,8 @@ from moral_entropy.votes.ballots import (
 from moral_entropy.votes.columns import ColumnRoles, recognise
 from moral_entropy.votes.labels import choose_classes, note_same, recode, same_labels, sort_labels
 from moral_entropy.votes.layouts import QuestionVotes, Rows, read_long
-from moral_entropy.votes.source import MAGIC_PARQUET, Source, from_polars, head_of
-from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, one_line, refuse
+from moral_entropy.votes.source import MAGIC_PARQUET, Source, from_polars, head_of, open_parquet
+from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, refuse
 
 ROWS_AT_ONCE = 2_000_000
 """Most rows of a partition; larger files are cut where the item changes."""
@@ -129,7 +129,7 @@ def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
     """Find the columns, cut the files into partitions, and collect what occurs in them."""
     if options.order or options.scale in ("ordinal", "interval"):
         refuse("ordered labels need one machine. Leave out --scale and --order, or --cluster.", UsageError)
-    sizes = [_size(path) for path in paths]
+    sizes = [open_parquet([path], path.name).rows for path in paths]
     first = open_part(Part(str(paths[0].resolve()), 0, min(sizes[0], ROWS_AT_ONCE)))
     options = replace(options, multilabel=options.multilabel or "")
     roles, options = recognise(first, options)
@@ -153,13 +153,6 @@ def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
     annotators = pl.concat([ids for part in surveys for ids in part["voted"].values()]).unique().sort()
     questions = tuple(_questions(surveys, annotators, options, first.log))
     return Shape(roles, options, annotators, domains, questions), parts, first.log
-
-
-def _size(path: Path) -> int:
-    try:
-        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        refuse(f"{path.name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew.")
 
 
 def _check_columns(path: Path, roles: ColumnRoles, first: Path) -> None:

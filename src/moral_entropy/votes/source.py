@@ -721,7 +721,7 @@ def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions |
     paths = sorted(Path(name) for name in source)
     if not paths:
         refuse("the list of files is empty. Check the path and the folder you are in.")
-    return _open_parquet(paths, f"{_printable(paths[0])} … {_printable(paths[-1])}", digest_of(paths))
+    return open_parquet(paths, f"{_printable(paths[0])} … {_printable(paths[-1])}", digest_of(paths))
 
 
 def _open_file(path: Path, choices: ReadOptions | None) -> Source:
@@ -733,7 +733,7 @@ def _open_file(path: Path, choices: ReadOptions | None) -> Source:
     if kind != "excel" and options.sheet is not None:
         refuse(f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet).", UsageError)
     if kind == "parquet":
-        return _open_parquet([path] if parquet else io.BytesIO(data), name, digest_of([path]))
+        return open_parquet([path] if parquet else io.BytesIO(data), name, digest_of([path]))
     facts = {"textual": kind in ("excel", "text"), "sha256": hashlib.sha256(raw).hexdigest(), "log": log}
     if kind == "excel":
         tables = read_workbook(data, path, options.sheet, log, choosable=choices is not None)
@@ -849,7 +849,8 @@ def _kind(path: Path, data: bytes) -> str:
     return promised if promised == "text" else {b"[": "json", b"{": "lines"}.get(start, promised or "text")
 
 
-def _open_parquet(source: Any, name: str, sha256: str) -> Source:
+def open_parquet(source: Any, name: str, sha256: str = "") -> Source:
+    """Open a Parquet file, parts of one, or its bytes; columns are read one at a time."""
     try:
         return from_polars(pl.scan_parquet(source, glob=False), name, sha256=sha256)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:

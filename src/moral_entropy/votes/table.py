@@ -35,7 +35,7 @@ BLOCK = 1 << 17
 """Votes looked at together: few enough for a core's cache."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ballot:
     """The votes on one question.
 
@@ -85,11 +85,6 @@ class Ballot:
     levels: tuple[float, ...] | None = None
     score_v: Floats | None = None
     gold_score_i: Floats | None = None
-
-    def __repr__(self) -> str:
-        """Say in one line what there is."""
-        labels = ", ".join(self.labels)
-        return f"Ballot({self.name}: {self.n_votes:,} votes on {self.n_items:,} items; labels {labels})"
 
     @property
     def name(self) -> str:

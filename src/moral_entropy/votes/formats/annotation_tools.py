@@ -8,7 +8,6 @@ columns mean is left to the reader of tables, except for exports of Argilla and 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from moral_entropy.votes.formats.records import (
     QUESTION_KEY,
     ExportedVotes,
     Record,
+    at,
     dicts,
     first_of,
     listed,
@@ -52,9 +52,9 @@ def detect_label_studio(path: Path) -> bool:
 def read_label_studio(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read choices and ratings on whole tasks; predictions and drafts are no votes."""
     votes = ExportedVotes(path.name, "Label Studio", log)
-    for at, task in enumerate(read_records(path), 1):
-        fields = scalars(mapping(task.get("data")))
-        item = fields.pop(ITEM_KEY, task.get("id", at))
+    for n, task in enumerate(read_records(path), 1):
+        fields = scalars(task.get("data"))
+        item = fields.pop(ITEM_KEY, task.get("id", n))
         votes.add_item(item, fields | {"text": text_of(fields)})
         for annotation in dicts(task.get("annotations")):
             if annotation.get("was_cancelled"):
@@ -109,15 +109,14 @@ def read_argilla(path: Path, log: ReadingLog) -> pl.DataFrame:
 def argilla_votes(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of records that were read already from a file of that name."""
     votes, suggested = ExportedVotes(name, "Argilla", log), set[str]()
-    for at, row in enumerate(rows, 1):
+    for n, row in enumerate(rows, 1):
         # What a suggestion comes with a probability for is a choice among labels.
         suggestions = mapping(row.get("suggestions")).items()
-        suggested |= {question for question, guess in suggestions if mapping(guess).get("score") is not None}
-        item = first_of(row, "id", "external_id", "_server_id")
-        item = at if item is None else item
-        fields = scalars(mapping(row.get("fields")))
+        suggested |= {question for question, guess in suggestions if at(guess, "score") is not None}
+        item = first_of(row | {"row": n}, "id", "external_id", "_server_id", "row")
+        fields = scalars(row.get("fields"))
         flat = {name: value for name, value in row.items() if ".responses" not in name and ".suggestion" not in name}
-        facts = scalars(flat, without=ARGILLA_KEYS) | fields | scalars(mapping(row.get("metadata")))
+        facts = scalars(flat, without=ARGILLA_KEYS) | fields | scalars(row.get("metadata"))
         votes.add_item(item, facts | {"text": text_of(fields or facts)})
         for question, user, value, state in _responses(row):
             status = "" if state is None else str(state).casefold()
@@ -143,7 +142,7 @@ def _responses(row: Record) -> Iterator[tuple[str, Any, Any, Any]]:
             yield question, response.get("user_id"), response.get("value"), response.get("status")
     for response in dicts(nested):
         for question, answer in mapping(response.get("values")).items():
-            yield question, response.get("user_id"), mapping(answer).get("value"), response.get("status")
+            yield question, response.get("user_id"), at(answer, "value"), response.get("status")
     for question in [name.removesuffix(USERS) for name in row if name.endswith(USERS)]:
         users, values, statuses = (listed(row.get(question + end)) for end in (USERS, RESPONSES, STATUS))
         statuses = statuses or [None] * len(users)
@@ -169,11 +168,10 @@ def detect_prodigy(path: Path) -> bool:
 def read_prodigy(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read accepted and rejected tasks: of one label a yes/no question, with options a choice among them."""
     votes = ExportedVotes(path.name, "Prodigy", log)
-    for at, task in enumerate(read_records(path), 1):
-        item = first_of(task, ITEM_KEY, "_input_hash", "_task_hash")
-        item = at if item is None else item
+    for n, task in enumerate(read_records(path), 1):
+        item = first_of(task | {"row": n}, ITEM_KEY, "_input_hash", "_task_hash", "row")
         text = text_of(scalars({name: task.get(name) for name in ("text", "html")}))
-        votes.add_item(item, scalars(mapping(task.get("meta"))) | {"text": text})
+        votes.add_item(item, scalars(task.get("meta")) | {"text": text})
         for question, label in _prodigy_answers(task, log):
             votes.add_vote(item, first_of(task, "_annotator_id", "_session_id"), question, label)
     return votes.to_table("Only accepted and rejected tasks are votes; ignored ones are not.")
@@ -300,7 +298,7 @@ def read_lewidi(path: Path, log: ReadingLog) -> pl.DataFrame:
         refuse(f"{path.name} is not one JSON object with a record for each item, as LeWiDi's files are.")
     votes = ExportedVotes(path.name, "LeWiDi", log)
     for item, entry in entries.items():
-        texts = scalars(mapping(entry.get("text")))
+        texts = scalars(entry.get("text"))
         text = " / ".join(map(str, texts.values())) if texts else text_of(scalars({"text": entry.get("text")}))
         info = mapping(entry.get("other_info"))
         # Further facts come last, so that a domain among them is the domain.
@@ -400,7 +398,7 @@ def _joined(parts: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
 def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
     if not (path / SPLITS).is_file():
         return {UNSPLIT: _read_saved(path)}
-    names = [name for name in listed(mapping(read_json(path / SPLITS)).get("splits")) if isinstance(name, str)]
+    names = [name for name in listed(at(read_json(path / SPLITS), "splits")) if isinstance(name, str)]
     if not names:
         refuse(f"{path.name}/{SPLITS} lists no splits. Save the dataset anew.")
     return {name: _read_saved(_inside(path, name)) for name in names}
@@ -408,14 +406,14 @@ def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
 
 def _read_saved(folder: Path) -> pl.LazyFrame:
     """Read the shards that a saved dataset lists."""
-    entries = listed(mapping(read_json(folder / STATE)).get("_data_files"))
-    shards = [_inside(folder, str(mapping(entry).get("filename"))) for entry in entries]
+    entries = listed(at(read_json(folder / STATE), "_data_files"))
+    shards = [_inside(folder, str(at(entry, "filename"))) for entry in entries]
     missing = [shard.name for shard in shards if not shard.is_file()]
     if missing or not shards:
         first = f" First: {missing[0]}." if missing else ""
         refuse(f"{folder.name} lacks {len(missing)} of the {len(shards)} data files it lists.{first} Copy it whole.")
     frame = pl.concat([pl.read_ipc_stream(shard) for shard in shards], how="vertical_relaxed")
-    return _with_class_names(frame.lazy(), mapping(mapping(read_json(folder / INFO)).get("features")))
+    return _with_class_names(frame.lazy(), at(read_json(folder / INFO), "features"))
 
 
 def _inside(folder: Path, name: str) -> Path:
@@ -437,10 +435,12 @@ def _parquet_splits(path: Path) -> dict[str, pl.LazyFrame]:
     if not files:
         refuse(f"{path.name} holds neither a dataset saved by Hugging Face datasets nor Parquet files.")
     _check_alike([file for shards in files.values() for file in shards], path.name)
-    return {
-        split: _with_class_names(pl.scan_parquet(shards, glob=False), _parquet_features(shards[0]))
-        for split, shards in files.items()
-    }
+    splits = {}
+    for split, shards in files.items():
+        # The library writes its features into the metadata of Parquet files.
+        features = at(_parsed(pl.read_parquet_metadata(shards[0]).get("huggingface")), "info", "features")
+        splits[split] = _with_class_names(pl.scan_parquet(shards, glob=False), features)
+    return splits
 
 
 def _check_alike(files: Sequence[Path], name: str) -> None:
@@ -458,20 +458,11 @@ def _split_of(file: Path, root: Path) -> str:
     return UNSPLIT if file.parent in (root, root / "data") else file.parent.name
 
 
-def _parquet_features(file: Path) -> Mapping[str, Any]:
-    """Return the features that the library writes into the metadata of its Parquet files, if there are any."""
-    try:
-        features = json.loads(pl.read_parquet_metadata(file).get("huggingface", "{}"))
-    except (json.JSONDecodeError, RecursionError):
-        return {}
-    return mapping(mapping(mapping(features).get("info")).get("features"))
-
-
-def _with_class_names(frame: pl.LazyFrame, features: Mapping[str, Any]) -> pl.LazyFrame:
+def _with_class_names(frame: pl.LazyFrame, features: Any) -> pl.LazyFrame:
     """Replace class numbers by class names; -1, which stands for no label, becomes null."""
     schema = frame.collect_schema()
-    for column, feature in features.items():
-        names = mapping(feature).get("names") if mapping(feature).get("_type") == "ClassLabel" else None
+    for column, feature in mapping(features).items():
+        names = at(feature, "names") if at(feature, "_type") == "ClassLabel" else None
         if isinstance(names, list) and column in schema and schema[column].is_integer():
             name_of = {at: str(name) for at, name in enumerate(names)}
             frame = frame.with_columns(pl.col(column).replace_strict(name_of, default=None, return_dtype=pl.String))

@@ -34,7 +34,6 @@ verdict may be inside a text (`verdict_in`). Records with a plain column of labe
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 import sys
@@ -52,6 +51,7 @@ from moral_entropy.votes.formats.records import (
     NO_VERDICT,
     ExportedVotes,
     Record,
+    at,
     dicts,
     first_of,
     last_text,
@@ -66,8 +66,9 @@ from moral_entropy.votes.formats.records import (
     text_of,
     verdict_in,
 )
-from moral_entropy.votes.source import MOST_BYTES, ZIP_ERRORS
-from moral_entropy.votes.table import ReadingLog, one_line, refuse
+from moral_entropy.votes.labels import NUMBER
+from moral_entropy.votes.source import MOST_BYTES, ZIP_ERRORS, json_value
+from moral_entropy.votes.table import ReadingLog, refuse
 
 # --- Inspect --------------------------------------------------------------------------------------------------------
 
@@ -110,10 +111,9 @@ def _graders(about: Record) -> dict[str, list[str]]:
     """Return the models of every scorer that has a panel of them."""
     graders = {}
     for scorer in dicts(about.get("scorers")):
-        models = listed(mapping(scorer.get("options")).get("model"))
-        names = [str(mapping(model).get("model") or model) for model in models]
+        names = [str(at(model, "model") or model) for model in listed(at(scorer, "options", "model"))]
         graders[str(scorer.get("name"))] = [
-            name if names.count(name) == 1 else f"{name}#{names[: at + 1].count(name)}" for at, name in enumerate(names)
+            name if names.count(name) == 1 else f"{name}#{names[: n + 1].count(name)}" for n, name in enumerate(names)
         ]
     return graders
 
@@ -127,54 +127,42 @@ def _add_sample(
         item = f"{item}#{epoch}"
     facts = facts | {"target": sample.get("target"), "sample": str(sample.get("id"))}
     about = scalars(facts) | {"text": last_text(sample.get("input"), role="user")}
-    votes.add_item(item, scalars(mapping(sample.get("metadata"))) | about)
+    votes.add_item(item, scalars(sample.get("metadata")) | about)
     if sample.get("error"):
         votes.log.drop("sample that failed", 1)
     for scorer, score in mapping(sample.get("scores")).items():
-        value = mapping(score).get("value")
-        panel = mapping(mapping(mapping(score).get("metadata")).get("panel"))
+        value, names = at(score, "value"), graders.get(scorer, [])
         for question, part in (value if isinstance(value, dict) else {"score": value}).items():
-            ballots = listed(panel.get("votes")) or (part if isinstance(part, list) else [])
-            if not ballots:
-                votes.add_vote(item, scorer, question, None if isinstance(part, dict) else part, missing=NO_VERDICT)
-            names = graders.get(scorer, [])
-            for at, grade in enumerate(ballots):
-                judge = names[at] if len(names) == len(ballots) else f"{scorer}/{at + 1}"
-                failure = f"{judge} without a verdict"
-                votes.add_vote(item, judge, question, grade if not isinstance(grade, dict) else None, missing=failure)
+            grades = listed(at(score, "metadata", "panel", "votes")) or listed(part)
+            if not grades:
+                votes.add_vote(item, scorer, question, part, missing=NO_VERDICT)
+            for n, grade in enumerate(grades):
+                judge = names[n] if len(names) == len(grades) else f"{scorer}/{n + 1}"
+                votes.add_vote(item, judge, question, grade, missing=f"{judge} without a verdict")
 
 
 def _read_log(path: Path) -> tuple[Record, list[Record]]:
     """Read the header and the samples of one log."""
     if peek(path).kind != "zip":
         log = read_json(path)
-        if not isinstance(log, dict) or not isinstance(log.get("eval"), dict):
+        if not isinstance(at(log, "eval"), dict):
             refuse(f"{path.name} is no log of Inspect: it has no record 'eval'.")
         return log, dicts(log.get("samples"))
     try:
         with zipfile.ZipFile(path) as archive:
-            return _read_zip(archive, path.name)
+            names = archive.namelist()
+            head = [name for name in (HEADER, START) if name in names]
+            members = [name for name in names if name.startswith(SAMPLES) and name.endswith(".json")]
+            size = sum(archive.getinfo(member).file_size for member in members)
+            if not head:
+                refuse(f"{path.name} is no log of Inspect: it has neither {HEADER} nor {START}.")
+            if size > MOST_BYTES:
+                refuse(f"{path.name} unpacks to {size:,} bytes, more than is read at once. Split the log.")
+            parts = {member: _unpack(archive, member) for member in (head[0], *members)}
     except ZIP_ERRORS as error:
         refuse(f"{path.name} cannot be unpacked: {error}. Write it as JSON: inspect log convert --to json.")
-
-
-def _read_zip(archive: zipfile.ZipFile, name: str) -> tuple[Record, list[Record]]:
-    names = archive.namelist()
-    samples = [member for member in names if member.startswith(SAMPLES) and member.endswith(".json")]
-    size = sum(archive.getinfo(member).file_size for member in samples)
-    if size > MOST_BYTES:
-        refuse(f"{name} unpacks to {size:,} bytes, more than is read at once. Split the log.")
-    head = HEADER if HEADER in names else START
-    if head not in names:
-        refuse(f"{name} is no log of Inspect: it has neither {HEADER} nor {START}.")
-    return mapping(_member(archive, head, name)), dicts([_member(archive, member, name) for member in samples])
-
-
-def _member(archive: zipfile.ZipFile, member: str, name: str) -> Any:
-    try:
-        return json.loads(_unpack(archive, member))
-    except (ValueError, RecursionError) as error:
-        refuse(f"{member} in {name} is no JSON: {one_line(error)}. Was the log copied whole?")
+    header, *samples = [json_value(part, f"{member} in {path.name}") for member, part in parts.items()]
+    return mapping(header), dicts(samples)
 
 
 def _unpack(archive: zipfile.ZipFile, member: str) -> bytes:
@@ -214,8 +202,8 @@ def detect_promptfoo(path: Path) -> bool:
 
 def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file of results."""
-    results = mapping(read_json(path)).get("results")
-    rows = dicts(results if isinstance(results, list) else mapping(results).get("results"))
+    document = read_json(path)
+    rows = dicts(at(document, "results")) or dicts(at(document, "results", "results"))
     if not rows:
         refuse(f"{path.name} has no results of promptfoo. Write them with: promptfoo eval -o results.json")
     graded = any(JUDGES.search(_type(part)) for row in rows for part in _components(row))
@@ -247,7 +235,7 @@ def _components(row: Record) -> list[Record]:
 
 
 def _type(part: Record) -> str:
-    return str(mapping(part.get("assertion")).get("type") or "")
+    return str(at(part, "assertion", "type") or "")
 
 
 def _verdict(part: Record) -> Any:
@@ -256,14 +244,16 @@ def _verdict(part: Record) -> Any:
         return None
     if marked := BRACKETS.findall(reason):
         return marked[-1]
-    passed = part.get("pass")
+    return _pass_or_fail(part.get("pass"))
+
+
+def _pass_or_fail(passed: Any) -> str | None:
     return ("pass" if passed else "fail") if isinstance(passed, bool) else None
 
 
 def _test(row: Record) -> Any:
-    test = mapping(row.get("testCase"))
-    name = first_of(mapping(row.get("vars")), "id", "item", "case_id") or first_of(mapping(test.get("metadata")), "id")
-    return name or first_of(test, "description") or first_of(row, "testIdx", "id") or 0
+    name = first_of(row.get("vars"), "id", "item", "case_id") or at(row, "testCase", "metadata", "id")
+    return name or at(row, "testCase", "description") or first_of(row, "testIdx", "id") or 0
 
 
 def _named(row: Record, name: str) -> str:
@@ -272,8 +262,8 @@ def _named(row: Record, name: str) -> str:
 
 
 def _facts(row: Record) -> dict[str, Any]:
-    output = mapping(row.get("response")).get("output")
-    about = scalars(mapping(row.get("vars"))) | scalars(mapping(mapping(row.get("testCase")).get("metadata")))
+    output = at(row, "response", "output")
+    about = scalars(row.get("vars")) | scalars(at(row, "testCase", "metadata"))
     return about | {"system": _named(row, "provider"), "text": output if isinstance(output, str) else None}
 
 
@@ -300,7 +290,7 @@ def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
         if item is None:
             log.drop("score of no trace", 1)
             continue
-        metadata = scalars(mapping(row.get("metadata")))
+        metadata = scalars(row.get("metadata"))
         about = scalars(metadata, without=SCORE_JUDGES)
         votes.add_item(item, about | {"text": text_of(about)})
         question, *judges = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
@@ -325,13 +315,7 @@ def _score_value(row: Record) -> Any:
     text, value = first_of(row, "stringvalue"), row.get("value")
     if text is not None and str(row.get("datatype") or "CATEGORICAL").upper() != "NUMERIC":
         return text
-    if not isinstance(value, str):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return verdict_in(value)
-    return value
+    return verdict_in(value) if isinstance(value, str) and not NUMBER.fullmatch(value.strip()) else value
 
 
 # --- OpenAI evals ---------------------------------------------------------------------------------------------------
@@ -370,20 +354,13 @@ def _add_events(votes: ExportedVotes, events: list[Record], name: str) -> None:
         if kind == "sampling":
             votes.add_item(item, {"text": last_text(data.get("prompt"))})
         elif kind == "match":
-            expected = data.get("expected")
-            votes.add_item(item, {"expected": expected if isinstance(expected, (str, int, float)) else None})
-            votes.add_vote(item, models[0], CHOICE, _picked(data), missing=NO_VERDICT)
+            votes.add_item(item, scalars({"expected": data.get("expected")}))
+            picked = scalars(data).get("picked", verdict_in(data.get("sampled")))
+            votes.add_vote(item, models[0], CHOICE, picked, missing=NO_VERDICT)
         elif kind == "metrics" and "choice" in data:
             votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
             choice = None if data["choice"] == "__invalid__" or isinstance(data["choice"], list) else data["choice"]
             votes.add_vote(item, models[-1], CHOICE, choice, missing=NO_VERDICT)
-
-
-def _picked(data: Record) -> Any:
-    picked = data.get("picked")
-    if isinstance(picked, (str, int, float, bool)):
-        return picked
-    return verdict_in(data.get("sampled")) if isinstance(data.get("sampled"), str) else None
 
 
 # --- DeepEval, lm-evaluation-harness, MLflow ------------------------------------------------------------------------
@@ -403,16 +380,14 @@ def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
     document = mapping(read_json(path))
     run = mapping(document.get("testRunData")) or document
     votes = ExportedVotes(path.name, "DeepEval", log)
-    system = scalars(mapping(run.get("hyperparameters"))).get("model")
-    for at, case in enumerate(dicts(first_of(run, *CASES))):
-        item = str(first_of(case, "name") or at)
-        about = scalars(mapping(case.get("metadata"))) | {"text": case.get("input")}
-        votes.add_item(item, about | ({} if system is None else {"system": system}))
+    system = scalars(run.get("hyperparameters")).get("model")
+    for n, case in enumerate(dicts(first_of(run, *CASES))):
+        item = str(first_of(case, "name") or n)
+        votes.add_item(item, scalars(case.get("metadata")) | {"text": case.get("input"), "system": system})
         for metric in dicts(first_of(case, "metricsData", "metrics_data")):
             name = str(metric.get("name") or "metric").removesuffix(" [GEval]")
             judge = first_of(metric, "evaluationModel", "evaluation_model") or f"{name} scorer"
-            passed = metric.get("success") if metric.get("error") is None else None
-            verdict = ("pass" if passed else "fail") if isinstance(passed, bool) else None
+            verdict = _pass_or_fail(metric.get("success")) if metric.get("error") is None else None
             votes.add_vote(item, judge, name, verdict, missing=NO_VERDICT)
     return votes.to_table("Votes are results of metrics: was the run saved before it was evaluated?")
 
@@ -443,11 +418,9 @@ def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
             sample = f"{task}/{record.get('doc_id')}"
             item = f"{system}/{sample}" if len(systems) > 1 else sample
             about = {"sample": sample, "task": task} | ({"system": system} if len(systems) > 1 else {})
-            votes.add_item(item, scalars(mapping(record.get("doc"))) | about)
+            votes.add_item(item, scalars(record.get("doc")) | about)
             for metric in map(str, listed(record.get("metrics"))):
-                value = record.get(metric)
-                verdict = None if isinstance(value, (dict, list)) else value
-                votes.add_vote(item, record.get("filter"), metric, verdict, missing=NO_VERDICT)
+                votes.add_vote(item, record.get("filter"), metric, scalars(record).get(metric), missing=NO_VERDICT)
     return votes.to_table("Votes are metrics of samples: write them with --log_samples.")
 
 
@@ -463,23 +436,21 @@ def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
     for trace in read_rows(path, log, "traces"):
         info = mapping(trace.get("info")) or trace
         item = first_of(info, "trace_id", "request_id")
-        about = scalars(mapping(info.get("tags"))) | {"text": first_of(info, "request_preview")}
+        about = scalars(info.get("tags")) | {"text": first_of(info, "request_preview")}
         assessments = dicts(info.get("assessments"))
-        expected = [mapping(part["expectation"]).get("value") for part in assessments if "expectation" in part]
+        expected = [at(part, "expectation", "value") for part in assessments if "expectation" in part]
         votes.add_item(item, about | scalars({"expected": expected[0] if expected else None}))
         for part in assessments:
-            if "feedback" not in part or part.get("valid") is False:
-                continue
-            value = mapping(part["feedback"]).get("value")
-            verdict = None if isinstance(value, (dict, list)) else value
-            votes.add_vote(item, _source(part), part.get("assessment_name"), verdict, missing=NO_VERDICT)
+            if "feedback" in part and part.get("valid") is not False:
+                verdict = scalars(part["feedback"]).get("value")
+                votes.add_vote(item, _source(part), part.get("assessment_name"), verdict, missing=NO_VERDICT)
     return votes.to_table("Votes are feedbacks of traces; expectations are no votes.")
 
 
 def _source(part: Record) -> Any:
     """Return who gave a feedback; a judge without a name is called after what it is."""
-    source = mapping(part.get("source"))
-    name, kind = str(source.get("source_id") or ""), str(source.get("source_type") or "").casefold()
+    name, kind = (str(at(part, "source", key) or "") for key in ("source_id", "source_type"))
+    kind = kind.casefold()
     if kind == "human":
         return name or "human"
     return f"{kind.replace('_', ' ') or 'scorer'}" if name in ("", "default") else name
@@ -509,12 +480,12 @@ def detect_judges(path: Path) -> bool:
 def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file."""
     votes = ExportedVotes(path.name, "judges' records", log)
-    for at, record in enumerate(read_records(path), 1):
+    for n, record in enumerate(read_records(path), 1):
         item = first_of(record, *IDS)
         if item is None or isinstance(item, (dict, list)):
-            refuse(f"record {at:,} of {path.name} has no id: one of {', '.join(IDS)} names the item.")
+            refuse(f"record {n:,} of {path.name} has no id: one of {', '.join(IDS)} names the item.")
         about = scalars(record, without={*IDS, *PANELS, *JUDGE, *SAID, "criterion"})
-        facts = scalars(mapping(record.get("metadata"))) | about
+        facts = scalars(record.get("metadata")) | about
         votes.add_item(item, facts | {"text": text_of(facts)})
         for judge, question, answer in _verdicts(record):
             verdict = verdict_in(answer) if isinstance(answer, (str, dict)) else answer

@@ -228,7 +228,20 @@ def mapping(value: Any) -> Record:
     return value if isinstance(value, dict) else {}
 
 
-def scalars(record: Record, without: Collection[str] = ()) -> dict[str, Any]:
+def at(record: Any, *path: str) -> Any:
+    """Return what records within each other hold under these keys; None where there is nothing.
+
+    Examples
+    --------
+    >>> at({"meta": {"panel": 3}}, "meta", "panel"), at({"meta": 7}, "meta", "panel")
+    (3, None)
+    """
+    for key in path:
+        record = mapping(record).get(key)
+    return record
+
+
+def scalars(record: Any, without: Collection[str] = ()) -> dict[str, Any]:
     """Keep the values that are texts, numbers, true or false, but for some keys.
 
     Examples
@@ -236,13 +249,13 @@ def scalars(record: Record, without: Collection[str] = ()) -> dict[str, Any]:
     >>> scalars({"text": "so", "vector": [1.0], "n": 3, "none": None})
     {'text': 'so', 'n': 3}
     """
-    plain = {str(name): value for name, value in record.items() if isinstance(value, (str, int, float, bool))}
+    plain = {str(name): value for name, value in mapping(record).items() if isinstance(value, (str, int, float, bool))}
     return {name: value for name, value in plain.items() if name not in without}
 
 
-def first_of(record: Record, *names: str) -> Any:
+def first_of(record: Any, *names: str) -> Any:
     """Return the value of the first key that has one other than null or an empty text."""
-    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
+    return next((value for name in names if (value := at(record, name)) not in (None, "")), None)
 
 
 def text_of(fields: Mapping[str, Any]) -> str | None:
@@ -342,7 +355,7 @@ class ExportedVotes:
         if isinstance(label, (list, tuple)):
             choice = tuple(dict.fromkeys(name for part in label if (name := canonical_label(part)) is not None))
         else:
-            choice = canonical_label(label)
+            choice = None if isinstance(label, dict) else canonical_label(label)
         if annotator == ANONYMOUS:
             annotator = None
             self.log.note(NOBODY_NAMED)
