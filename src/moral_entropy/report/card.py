@@ -78,7 +78,8 @@ def dataset_card(
     return fill_template(
         "card.md",
         run=run,
-        front=_front_matter(run, files, about),
+        about=about,
+        size=next((size for bound, size in SIZES if run.manifest["items"] < bound), "n>1M"),
         name=_name(run, about),
         votes=votes_in_words(run),
         stated=[*stated, *([("source", about["url"])] if "url" in about else [])],
@@ -106,25 +107,6 @@ def _described(file: str, path: Path) -> dict[str, Any]:
 
 def _own_files(run: Run) -> dict[str, Path]:
     return {} if run.path is None else {"items.parquet": run.path / "items.parquet"}
-
-
-def _front_matter(run: Run, files: Files, about: About) -> dict[str, Any]:
-    n = int(run.manifest["items"])
-    # A JSON text is a YAML text, whatever is in it.
-    facts: dict[str, Any] = {
-        "pretty_name": _name(run, about),
-        "task_categories": ["text-classification"],
-        "size_categories": [next((name for bound, name in SIZES if n < bound), "n>1M")],
-        "tags": ["annotator-disagreement", "soft-labels", "moral-entropy"],
-    }
-    facts |= {key: about[name] for name, key in (("licence", "license"), ("language", "language")) if name in about}
-    if files:
-        facts["configs"] = [
-            {"config_name": _part(file), "data_files": [{"split": "train", "path": file}]}
-            | ({} if n else {"default": True})
-            for n, file in enumerate(files)
-        ]
-    return facts
 
 
 def _part(file: str) -> str:

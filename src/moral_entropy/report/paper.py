@@ -75,23 +75,19 @@ def paper_tables(run: Run) -> dict[str, pl.DataFrame]:
 
 def question_frame(run: Run) -> pl.DataFrame:
     """Return the rows of the first screen, one per question: the same figures, votes, and alpha with its interval."""
-    votes = {
-        (f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"]): fit
-        for fit in run.manifest["questions"]
-    }
-    agreement = {
-        (row["question"], row["statistic"]): row for row in run.table("agreement").filter(domain=ALL).to_dicts()
-    }
+    fits = {" / ".join(filter(None, (fit["question"], fit["part"]))): fit for fit in run.manifest["questions"]}
+    agreement = (
+        run.table("agreement").filter(domain=ALL).rows_by_key(["question", "statistic"], named=True, unique=True)
+    )
     rows = []
     for row in question_rows(run):
-        fit = votes[row["question"]]
+        fit = fits[row["question"]]
         alpha = agreement.get((fit["question"], f"krippendorff_alpha{'_ordinal' * row['ordered']}"), {})
-        rows.append(
-            {"question": row["question"], "items": row["items"], "votes": fit["votes"], "alpha": row["alpha"],
-             "alpha_low": alpha.get("low"), "alpha_high": alpha.get("high"), "uncertain": row["uncertain"],
-             "majority_differs": row["differs"], "wrong_from": row["low"], "wrong_to": row["high"]}
-        )  # fmt: skip
-    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(FIGURES, pl.Float64), infer_schema_length=None)
+        ends = (alpha.get("low"), alpha.get("high"))
+        shares = (row[name] for name in ("uncertain", "differs", "low", "high"))
+        rows.append((row["question"], row["items"], fit["votes"], row["alpha"], *ends, *shares))
+    types = {"question": pl.String, "items": pl.Int64, "votes": pl.Int64, **dict.fromkeys(FIGURES, pl.Float64)}
+    return pl.DataFrame(rows, schema=types, orient="row")
 
 
 def rate_frame(run: Run) -> pl.DataFrame:

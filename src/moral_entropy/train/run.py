@@ -28,6 +28,7 @@ from moral_entropy.names import MEAN
 from moral_entropy.options import TFIDF, TrainOptions
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.report.words import fill_template
+from moral_entropy.rules.intervals import central_interval
 from moral_entropy.runs.run import Run, read_run
 from moral_entropy.ties import labels_of
 from moral_entropy.train import targets
@@ -325,11 +326,9 @@ def _mean(value_qts: Floats) -> Floats:
 
 
 def _with_interval(value_s: Floats) -> tuple[float | None, float | None, float | None]:
-    if np.isnan(value_s[0]):
-        return None, None, None
-    tail = (1.0 - INTERVAL) / 2.0
-    low, high = np.quantile(np.where(np.isnan(value_s), value_s[0], value_s)[1:], (tail, 1.0 - tail))
-    return float(value_s[0]), float(low), float(high)
+    low_m, high_m = central_interval(value_s[None, 1:], INTERVAL)
+    value, low, high = (None if np.isnan(figure) else float(figure) for figure in (value_s[0], low_m[0], high_m[0]))
+    return value, low, high
 
 
 def comparison_cells(table: pl.DataFrame) -> list[tuple[str, ...]]:
