@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from moral_entropy.errors import VotesError
 from moral_entropy.votes import labels as values
 from moral_entropy.votes.labels import canonical_label, code_ids, code_labels, series_of, sort_labels
+from moral_entropy.votes.read import read_votes
 
 
 def decoded(coded):
@@ -135,3 +137,20 @@ def test_ids_that_a_float_has_rounded_are_refused(column):
 def test_whole_floats_below_the_first_that_is_rounded_are_ids():
     assert decoded(code_ids(pl.Series([2.0**53 - 1, -7.0]))) == [2**53 - 1, -7]
     assert decoded(code_ids(pl.Series([2.0**24 - 1, 7.0], dtype=pl.Float32))) == [2**24 - 1, 7]
+
+
+def test_times_keep_their_fractions(spelt):
+    times = [time(1, 2, 3, micro) for micro in (500, 700)]
+    table = pl.DataFrame({"item": [*times, *times], "annotator": ["a", "a", "b", "b"], "label": ["x", "y", "y", "x"]})
+    assert len(spelt(read_votes(table))) == 4
+
+
+def test_a_printed_minus_is_a_minus():
+    assert canonical_label("\N{MINUS SIGN}1") == canonical_label(-1) == "-1"
+    assert canonical_label("\N{MINUS SIGN} or plus") == "\N{MINUS SIGN} or plus"
+
+
+def test_an_arrow_type_that_polars_has_not_is_refused_in_words():
+    wide = pa.array([Decimal("1.5")] * 3, pa.decimal256(50, 2))
+    with pytest.raises(VotesError, match=r"pyarrow dataframe has a column that cannot be read: .*Cast it to text"):
+        read_votes(pa.table({"item": wide, "annotator": ["a", "b", "c"], "label": ["x", "y", "x"]}))

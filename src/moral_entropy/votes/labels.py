@@ -41,6 +41,7 @@ MACHINE_ERROR = re.compile(
 YES, NO = ("yes", "y", "true", "t", "1"), ("no", "n", "false", "f", "0")
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+MINUS = "\N{MINUS SIGN}"
 INTEGRAL = r"^-?(0|[1-9][0-9]{0,17})(\.0+)?$"
 DECIMAL = re.compile(r"[0-9]+\.[0-9]*[1-9][0-9]*")
 EXACT, EXACT_SHORT = 2**53, 2**24
@@ -237,7 +238,8 @@ def spell_label(value: Any) -> str | None:
     if isinstance(value, Real) and float(value).is_integer():
         return str(int(float(value)))
     text = str(value).strip()
-    if NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text) or NUMBER.fullmatch(text.replace(MINUS, "-")):
+        text = text.replace(MINUS, "-")
         text = text.rstrip("0").rstrip(".") if "." in text else text
         return "0" if text == "-0" else text
     return text or None
@@ -369,7 +371,8 @@ def as_text(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
         return column
     try:
-        return column.cast(pl.String)
+        # A cast leaves out fractions of a second.
+        return column.dt.to_string("%H:%M:%S%.f") if column.dtype == pl.Time else column.cast(pl.String)
     except pl.exceptions.PolarsError:
         return pl.Series(column.name, [canonical_label(value) for value in column.to_list()], dtype=pl.String)
 

@@ -636,8 +636,11 @@ def _open_frame(source: Any) -> Source:
     kind, names = str(frame.implementation.value), frame.columns
     if not all(isinstance(name, str) for name in names):
         refuse(f"column {names[0]!r} of the {kind} dataframe has no name. Name the columns by strings.")
-    if kind in ("polars", "pyarrow"):
-        return from_polars(frame.to_polars(), f"a {kind} dataframe")
+    try:
+        if kind in ("polars", "pyarrow"):
+            return from_polars(frame.to_polars(), f"a {kind} dataframe")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        refuse(f"the {kind} dataframe has a column that cannot be read: {one_line(error)}. Cast it to text.")
 
     def fetch(name: str) -> pl.Series:
         column = frame.get_column(name)
