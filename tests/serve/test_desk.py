@@ -68,6 +68,6 @@ def test_two_programs_share_one_log(tmp_path):
 
 
 def test_a_decision_that_cannot_be_written_is_not_taken(tmp_path):
-    log = DecisionLog(tmp_path)
+    log = DecisionLog(tmp_path / "nowhere" / "decisions.jsonl")
     with pytest.raises(FileError, match="Nothing was decided"):
         log.append([{"id": "1", "kind": "skip"}])

@@ -7,6 +7,7 @@ that was torn by a crash is passed over. An item on which people differ counts o
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,7 +81,9 @@ class DecisionLog:
                 try:
                     # After a crash the last line may be torn: what follows begins a line of its own.
                     is_torn = self.path.stat().st_size > self._size
-                    os.write(handle, ("\n" * is_torn + "".join(lines)).encode())
+                    text = ("\n" * is_torn + "".join(lines)).encode()
+                    if os.write(handle, text) < len(text):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     os.fsync(handle)
                 finally:
                     os.close(handle)
@@ -178,10 +181,11 @@ def decided_rows(entries: Iterable[Decision], item: pl.DataType | None = None) -
 
 
 def read_decisions(path: str | Path) -> pl.DataFrame:
-    """Read what was decided from a file, as rows of the table spot_checks; a `VotesError` where nothing was."""
-    rows = decided_rows(DecisionLog(Path(path)).entries())
+    """Read what was decided from a file, or in a run folder, as rows of spot_checks; an error where nothing was."""
+    file = Path(path) / DECISIONS if Path(path).is_dir() else Path(path)
+    rows = decided_rows(DecisionLog(file).entries())
     if rows.is_empty():
-        msg = f"{path} has no decision on a label. Decide some first: moral-entropy serve RUN."
+        msg = f"{file} has no decision on a label. Decide some first: moral-entropy serve RUN."
         raise VotesError(msg)
     return rows
 
