@@ -1,9 +1,10 @@
 """Do ordered labels gain by graded rows? Left-out votes, gold, scores and simulated raters.
 
-Usage: ratings.py [--data ../shared/data] [--seeds 5] [--dry]. Writes docs/data/ratings.csv and the tables of
-docs/evidence/ratings.md; with --dry only prints. One vote per item with two or more is left out, the rest fitted, and
-the vote predicted from its item and its rater's rows: with rows of their own prior alone (nominal, c = 0), with rows
-drawn to the common row (nominal, the default for names), with graded rows, and by the share of the item's other votes.
+Usage: ratings.py [--data ../shared/data] [--seeds 5] [--dry]. Seeds from 1 on: seed 0 chose a constant. Writes
+docs/data/ratings.csv and the tables of docs/evidence/ratings.md; with --dry only prints. One vote per item with two or
+more is left out, the rest fitted, and the vote predicted from its item and its rater's rows: with rows of their own
+prior alone (nominal, c = 0), with rows drawn to the common row (nominal, the default for names), with graded rows, and
+by the share of the item's other votes.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ def main() -> None:
     options = parser.parse_args()
     rows, gold_lines = [], []
     for name, question, votes, ballot in ordered_ballots(options.data):
-        runs = [left_out(votes, ballot, seed) for seed in range(options.seeds)]
+        runs = [left_out(votes, ballot, seed) for seed in range(1, options.seeds + 1)]
         means = {method: np.mean([run[method] for run in runs], axis=0) for method in runs[0]}
         rows += [
             {

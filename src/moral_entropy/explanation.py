@@ -79,6 +79,8 @@ class Explanation:
         The fourth part of the entropy, of a run that found a truth per group; else None.
     p_text, p_votes
         What the item's text says of `towards`, and p without it where it counts; else None.
+    score
+        Of a question with a scale: the item's score with its interval, and the plain mean of its votes.
     """
 
     question: str
@@ -105,6 +107,7 @@ class Explanation:
     between_groups: float | None = None
     p_text: float | None = None
     p_votes: float | None = None
+    score: tuple[float, ...] | None = None
 
 
 def explain_item(run: Run | str | Path, item: str, *, question: str | None = None) -> list[Explanation]:
@@ -157,6 +160,12 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
         clamped=bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0),
         of_several=len(fit["labels"]) > 2,
         between_groups=row.get(BETWEEN),
+        score=next(
+            run.table("scores", where=here & (pl.col("item") == row["item"]))
+            .select("mean", "low", "high", "mean_votes")
+            .iter_rows(),
+            None,
+        ),
         **{name: row[name] for name in columns},
     )
 

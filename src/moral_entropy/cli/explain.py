@@ -149,6 +149,9 @@ def _outcome(explanation: Explanation, towards: str, against: str) -> Iterator[s
         votes = explanation.p_votes
         counts = "does not count" if votes is None else f"counts; the votes alone {votes:.3f}"
         yield f"its text alone says p({towards}) = {explanation.p_text:.3f}, and {counts}"
+    if explanation.score is not None and None not in explanation.score:
+        score, low, high, plain = explanation.score
+        yield f"score: {score:.2f} ({low:.2f} to {high:.2f}), {score - plain:+z.2f} from the plain mean {plain:.2f}"
     parts = explanation.doubt_votes is not None
     label = printable(explanation.label, LONGEST_NAME)
     yield f"label: {label}; entropy {explanation.entropy:.3f} nats" + ", of which" * parts

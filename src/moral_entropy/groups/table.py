@@ -226,7 +226,7 @@ def targets_of(ballot: Ballot) -> list[Target]:
         return [Target(ballot.labels[ballot.positive], one_hot[ballot.positive])]
     frequent = sorted(np.argsort(-total_k, kind="stable")[:MOST_LABELS].tolist())
     try:
-        rating_k = np.array([float(label) for label in ballot.labels])
+        rating_k = np.array(ballot.levels or [float(label) for label in ballot.labels])
     except ValueError:
         return [Target(ballot.labels[k], one_hot[k]) for k in frequent]
     order = np.argsort(rating_k, kind="stable")

@@ -54,7 +54,7 @@ class FittedStates:
         if mixture is None:
             log_k = np.array([(log_odds or {}).get(label, 0.0) for label in labels])
             return cls(labels, States(len(labels)), _shares(log_k)[None], ())
-        states = States(len(labels), mixture["points"])
+        states = States(len(labels), mixture["points"], ordered="levels" in fit)
         return cls(labels, states, np.array(mixture["weights"]), tuple(mixture["domains"]))
 
     def domain_i(self, names: pl.Series) -> Ints:

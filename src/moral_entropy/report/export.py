@@ -177,6 +177,10 @@ def export_rows(
     """
     questions = [question for question in run.questions if only in (None, question.name)]
     rows = pl.concat([_with_soft_labels(run, question) for question in questions])
+    if run.has("scores"):
+        keys = ["question", "part", "item"]
+        scores = run.scan("scores").select(*keys, score="mean", score_low="low", score_high="high")
+        rows = rows.join(scores, on=keys, how="left", maintain_order="left")
     for column in ("p_calibrated", "gold"):
         if rows.select(pl.col(column).is_null().all()).collect().item():
             rows = rows.drop(column)

@@ -424,7 +424,25 @@ def rules_section(run: Run) -> dict[str, Any]:
         "meanings": [(rate.name, f"{rate.meaning} ({rate.formal or 'disagreement'})") for rate in metrics.values()],
         "by_question": table_of(by_question.iter_rows(named=True), heads, 3, "By question"),
         "words": table(("rule", "says yes when"), meanings.rows(), 2, "Rules in words"),
+        "ratings": rating_tables(run),
     }
+
+
+def rating_tables(run: Run) -> list[dict[str, Any]]:
+    """Return the rules on ratings, and the raters, of questions with a scale: those with a role first."""
+    if not run.has("scores"):
+        return []
+    grades = run.table("rating_rules", where=pl.col("cut") == "")
+    heads = {"question": "question", "rule": "rule", "against": "reference"}
+    by_metric = grades.pivot("metric", index=["question", "part", "rule", "reference"], values="value")
+    heads |= {metric: f"{metric}:.3f" for metric in by_metric.columns[4:]}
+    people = run.table("raters").sort(pl.col("role") == "", maintain_order=True)
+    columns = {"question": "question", "rater": "annotator", "role": "role", "votes": "n_votes:,", "bias": "bias:.2f",
+               "spread": "spread:.2f", "slope": "slope:.2f"}  # fmt: skip
+    return [
+        table_of(by_metric.iter_rows(named=True), heads, 3, "Rules on ratings, in points of the scale"),
+        table_of(people.iter_rows(named=True), columns, 3, "Raters, in points of the scale"),
+    ]
 
 
 def method_section(run: Run) -> dict[str, Any]:

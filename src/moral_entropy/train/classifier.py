@@ -120,6 +120,7 @@ def save_classifier(
     check_out(out)
     head = [
         {"question": question.name, "labels": list(question.labels), "positive": question.positive}
+        | ({"levels": list(question.levels), "scale": question.scale} if question.levels else {})
         for question in classifier.questions
     ]
     described = json.dumps({**facts, "head": head}, indent=2, ensure_ascii=False)
@@ -165,9 +166,13 @@ def _read_facts(path: Path) -> tuple[str, int, tuple[Question, ...]]:
     """Read which model a folder holds, how many tokens it takes, and what its outputs mean."""
     try:
         facts: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        rows = [(str(row["question"]), tuple(row["labels"]), row["positive"]) for row in facts["head"]]
+        rows = [
+            (str(row["question"]), tuple(row["labels"]), row["positive"], tuple(row.get("levels", ())),
+             row.get("scale", "nominal"))
+            for row in facts["head"]
+        ]  # fmt: skip
         # Two labels, one of them the positive one, or more than two and no positive one.
-        sound = [len(labels) == 2 if positive in labels else len(labels) > 2 for _, labels, positive in rows]
+        sound = [len(labels) == 2 if positive in labels else len(labels) > 2 for _, labels, positive, *_ in rows]
         if sound and all(sound) and isinstance(facts["max_length"], int):
             return facts["model"], facts["max_length"], tuple(Question(*row) for row in rows)
         problem = f"the outputs that its {FACTS} lists are none, or lack their labels"
@@ -300,7 +305,8 @@ def predict(
     -------
     polars.DataFrame
         item, question, label, p, entropy (nats, of the whole answer). A question of two labels has one row per text,
-        about its positive label; one of more has one row per label. Both are null where the text is blank.
+        about its positive label; one of more has one row per label. Both are null where the text is blank. Of a
+        question with a scale there is also the expected score.
     """
     classifier = load_classifier(model) if isinstance(model, (str, Path)) else model
     ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if items is None else items.alias("item")
@@ -320,8 +326,11 @@ def predict(
             "p": pl.Series(p_io[:, columns].ravel()).fill_nan(None),
             "entropy": pl.Series(np.repeat(entropy_i, len(labels))).fill_nan(None),
         }
+        if question.levels:
+            score_i = p_io[:, columns] @ np.array(question.levels)
+            cells["score"] = pl.Series(np.repeat(score_i, len(labels))).fill_nan(None)
         parts.append(pl.DataFrame(cells))
-    return pl.concat(parts)
+    return pl.concat(parts, how="diagonal")
 
 
 def read_texts(

@@ -222,6 +222,19 @@ def gold_checks_of(run: Run) -> Checks | None:
     return Checks("gold", error, error, n_all)
 
 
+def how_wrong(run: Run) -> pl.Expr:
+    """Return whether a label is wrong by its `truth`: 0 or 1, and of the levels of a scale ½ within one level."""
+    wrong = (pl.col("truth") != pl.col("label")).cast(pl.Float64)
+    for question in run.questions:
+        if question.levels:
+            rank_of = {label: rank for rank, label in enumerate(question.labels)}
+            rank, truth = (pl.col(name).replace_strict(rank_of, default=None, return_dtype=pl.Int64)
+                           for name in ("label", "truth"))  # fmt: skip
+            here = pl.col("question") == question.name
+            wrong = pl.when(here).then((rank - truth).abs().clip(0, 2) / 2.0).otherwise(wrong)
+    return wrong
+
+
 def spot_checks_of(run: Run) -> Checks | None:
     """Return the answers of the sheets that measure, with the weights of all of them together; None without any."""
     rows = spot_checks(run).filter(pl.col("purpose") == "measure")
@@ -239,7 +252,7 @@ def spot_checks_of(run: Run) -> Checks | None:
     answered, every = rows.drop_nulls("truth").with_columns(weight), rows.with_columns(weight)
     population = float(run.scan("items").select(pl.col("count").sum()).collect(engine="streaming").item())
     error = error_rate(
-        (answered["truth"] != answered["label"]).to_numpy(), population, weight_j=answered["weight"].to_numpy(),
+        answered.select(how_wrong(run)).to_series().to_numpy(), population, weight_j=answered["weight"].to_numpy(),
         risk_j=answered["risk"].to_numpy() if in_blocks else None, mass=run.interval,
     )  # fmt: skip
     # A row is left blank where the answer is hard: nobody knows that its label is right.

@@ -113,7 +113,11 @@ def tolerance_of(run: Run) -> float:
 def _from_checks(run: Run, checks: Checks, tolerance: float) -> Verdict:
     claimed = mean_over_items(run, wrong_by(run, "p"))
     answer = answer_for(checks.worst, tolerance, claimed)
-    text = " ".join(_checks_say(checks, tolerance, claimed, answer, run.interval))
+    text = " ".join(
+        _checks_say(
+            checks, tolerance, claimed, answer, run.interval, ordered=any(question.levels for question in run.questions)
+        )
+    )
     if checks.by == "spot check" and run.manifest["use_gold"]:
         text += " That was before: here checked labels are the answers."
     return Verdict(answer, _title(answer, checks, tolerance), text, STATUS[answer], checks.error, checks.by, tolerance)
@@ -159,11 +163,15 @@ def answer_for(error: ErrorRate, tolerance: float, claimed: float) -> Literal["s
     return "ship soft" if enough and claimed >= error.at_least else "not yet"
 
 
-def _checks_say(checks: Checks, tolerance: float, claimed: float, answer: Answer, mass: float) -> Iterator[str]:
+def _checks_say(
+    checks: Checks, tolerance: float, claimed: float, answer: Answer, mass: float, *, ordered: bool
+) -> Iterator[str]:
     error = checks.error
     yield f"{error_sentence(checks, mass)}; tolerated: {100 * tolerance:g}%."
     if checks.by == "gold" and error.checked < checks.population:
         yield "That counts if the items with gold labels are a random part of all."
+    if checks.by == "spot check" and ordered:
+        yield "A label within one level of the answer counts as half wrong."
     if checks.blank:
         yield f"{_blank_rows(checks)}: if these are the hard ones, more is wrong."
     if error.value > tolerance and answer == "ship soft":
