@@ -96,7 +96,10 @@ def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
 def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
     """Find annotators of whom some confusion row rests on very few votes, or more on the prior than on votes."""
     least_ak = np.maximum(fit.pseudo.confusion_akv.sum(axis=-1), FEW_OF_A_LABEL)
-    thin_a = (_votes_by_label(fit) < least_ak).any(axis=-1)
+    votes_ak = _votes_by_label(fit)
+    # On a scale a rater's bias and spread are the same for all levels.
+    ordered = fit.ballot.levels is not None
+    thin_a = votes_ak.sum(axis=-1) < least_ak.max(axis=-1) if ordered else (votes_ak < least_ak).any(axis=-1)
     # Whoever is counted with another has no vote of their own in the fit.
     thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     votes_a = fit.ballot.votes_a
