@@ -146,7 +146,7 @@ def test_a_folder_that_is_no_model_is_refused(bert, tmp_path, missing, said):
 
 def test_a_training_that_diverges_is_refused(bert):
     targets = targets_of_texts(16, questions=(CARE,))
-    with pytest.raises(TrainError, match="Lower the learning rate with --learning-rate"):
+    with pytest.raises(TrainError, match="Lower the learning rate: --set learning-rate"):
         tune(bert, replace(targets, by_kind={"soft": targets.by_kind["soft"] * 1e38}), learning_rate=9.0)
 
 

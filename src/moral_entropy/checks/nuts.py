@@ -121,7 +121,7 @@ def _mixing(fit: QuestionFit, x_csp: Floats, diverged: int) -> Iterator[Finding]
     ):
         level: Level = "good" if mixed else "doubt"
         yield finding_of(
-            fit, "nuts", figure, value, n=n, level=level, text=text, remedy="Raise --tune and --draws.",
+            fit, "nuts", figure, value, n=n, level=level, text=text, remedy="Raise --set tune=… and --set draws=….",
             meaning="Where chains have not settled, what they say of the intervals cannot be relied on.",
         )  # fmt: skip
 

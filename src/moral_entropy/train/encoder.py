@@ -114,10 +114,10 @@ def train_encoder(train: Targets, kind: str, options: TrainOptions, *, advance: 
         try:
             trainer.train()
         except torch.OutOfMemoryError as error:
-            msg = f"the GPU has too little memory for this training: {one_line(error)}. Use a smaller --batch-size."
+            msg = f"the GPU has too little memory: {one_line(error)}. Use a smaller --set batch-size=…."
             raise TrainError(msg) from error
     if not all(bool(weights.isfinite().all()) for weights in encoder.model.parameters()):
-        msg = f"the loss is not finite after {steps:,} steps. Lower the learning rate with --learning-rate."
+        msg = f"the loss is not finite after {steps:,} steps. Lower the learning rate: --set learning-rate=…."
         raise TrainError(msg)
     return encoder
 
