@@ -109,7 +109,8 @@ def question_parts(run: Run) -> Iterator[str | Table]:
         # The positive label of two, the commonest of more.
         label = fit["positive"] or max(fit["prevalence"], key=fit["prevalence"].__getitem__)
         name = f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"]
-        rows.append(fit | {"name": name, "label": label, "share": fit["prevalence"][label]})
+        cells_shown = {"name": name, "label": label, "share": fit["prevalence"][label]}
+        rows.append(fit | cells_shown | {"converged": "yes" if fit["converged"] else "NO"})
     cells = "question: {name} | items: {items_counted:,.0f} | " + ("share of yes" if yes else "label: {label} | share")
     cells += ": {share:.1%} | uncertain: {uncertain:.1%} | entropy: {entropy:z.3f}"
     cells += "".join(f" | {name}: {{{part}:z.3f}}" for part, name in parts.items())
