@@ -185,7 +185,6 @@ def main() -> None:
             {
                 "set": name,
                 "question": question,
-                "levels": ballot.n_labels,
                 "method": method,
                 "log_score": mean[0],
                 "rps": mean[1],
@@ -237,9 +236,9 @@ def main() -> None:
         table.write_csv(TABLE, float_precision=4)
         page = PAGE.read_text()
         for name, part in parts.items():
-            pattern = rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)"
+            pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
             text = "\n".join(part)
-            page = re.sub(pattern, lambda match, text=text: f"{match[1]}{text}{match[2]}", page, flags=re.DOTALL)
+            page = re.sub(pattern, lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page, flags=re.DOTALL)
         PAGE.write_text(page)
 
 
