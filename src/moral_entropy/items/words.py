@@ -8,17 +8,14 @@ Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words", Political An
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.items.rank import first
 from moral_entropy.names import ALL
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 HIGH = 100
 """Number of items of highest entropy that are compared; a quarter of all where there are fewer than 400."""
@@ -65,8 +62,6 @@ def count_words(texts: pl.Series, group_i: Ints | None = None) -> pl.DataFrame:
     >>> count_words(pl.Series(["Stop, STOP now", "now", None])).rows()
     [(0, 'now', 2), (0, 'stop', 1)]
     """
-    import polars as pl
-
     group_i = np.zeros(len(texts), dtype=np.int32) if group_i is None else group_i.astype(np.int32)
     frame = pl.DataFrame({"group": group_i, "word": texts.cast(pl.String)})
     text = pl.col("word").str.slice(0, LONGEST).str.replace_all(ENTITY, " ")
@@ -164,8 +159,6 @@ def words_by_domain(
     word_counts
         The words of all items, counted once for all questions about the same items: filled here.
     """
-    import polars as pl
-
     if votes.texts is None:
         return
     if (key := item_i.tobytes()) not in word_counts:

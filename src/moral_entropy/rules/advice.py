@@ -7,20 +7,18 @@ times its price. With the sums of gold labels it is the rule that comes closest 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.rules.grade import RATES
+from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.rules import PLURALITY, RULES, rule_in_words
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from moral_entropy.rules.grading import Grading
 
 ADVISED = ("majority", "strict-majority", "any", "two-vote", "quorum-2/3", "unanimous")
 """Rules that are recommended; of equally cheap ones the first. A threshold fitted to the votes would be noise."""
@@ -49,8 +47,6 @@ def with_leading_rates(frame: pl.DataFrame, *, expected: bool) -> pl.DataFrame:
     expected
         Whether expected rates lead: not under the paper's model.
     """
-    import polars as pl
-
     if not expected:
         return frame
     names = {name: f"thresholded_{name}" for name in RATES} | {f"expected_{name}": name for name in RATES}
@@ -92,10 +88,6 @@ def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> 
     costs
         Costs of a wrong yes and a wrong no.
     """
-    import polars as pl
-
-    from moral_entropy.schemas import SCHEMAS
-
     cells, (items_c, p_c) = graded.cells, graded.sum_tcs[[0, 2], :, 0]
     pair_cp = np.column_stack([cells.rest_c, cells.chosen_c])
     yes_rc = np.array([RULES[name].scores(pair_cp, 1) == 1.0 for name in ADVISED])
@@ -229,8 +221,6 @@ def accuracy_rows(frame: pl.DataFrame) -> list[Row]:
     >>> one["metric"], one["value"], one["low"]
     ('accuracy', 0.75, 0.7)
     """
-    import polars as pl
-
     right = {name: 1.0 - pl.col(column) for name, column in (("value", "value"), ("low", "high"), ("high", "low"))}
     return _wrong(frame).with_columns(metric=pl.lit(ACCURACY), **right).to_dicts()
 
@@ -242,8 +232,6 @@ def wrong_rows(frame: pl.DataFrame) -> list[Row]:
 
 def _wrong(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the disagreement about the labels of each question, not about one of many against the rest, and pooled."""
-    import polars as pl
-
     rows, multi = frame.filter(metric="disagreement"), questions_with_many_labels(frame)
     of_label = (pl.col("label") == MULTICLASS) == pl.col("question").is_in(list(multi))
     single = rows.filter(~pl.col("question").is_in([ALL, MEAN]), of_label)
@@ -259,7 +247,5 @@ def _wrong(frame: pl.DataFrame) -> pl.DataFrame:
 
 def questions_with_many_labels(frame: pl.DataFrame) -> set[str]:
     """Return the questions of a frame that have more than two labels."""
-    import polars as pl
-
     pooled = frame.filter((pl.col("label") == ALL) & ~pl.col("question").is_in([ALL, MEAN]))
     return set(pooled["question"].unique())

@@ -7,20 +7,16 @@ probability is called silence here. Takes the consensus and the grading; returns
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.rules.cells import targets_of
 from moral_entropy.rules.grade import share_of
+from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.intervals import central_interval
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.table import Floats, Ints
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from moral_entropy.rules.grading import Grading
 
 MAX_DRAWS = 100
 """Largest number of draws for the intervals of predictions."""
@@ -55,10 +51,6 @@ def any_rule_by_votes(consensus: Consensus, graded: Grading) -> pl.DataFrame:
         random, as often as they voted), predicted (those who did vote), expected_fpr and fpr (observed against p and
         against the consensus' yes or no). Null where no item has that many votes.
     """
-    import polars as pl
-
-    from moral_entropy.schemas import SCHEMAS
-
     cells = graded.cells
     rows: list[tuple[object, ...]] = []
     for q, question in enumerate(graded.questions):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
@@ -18,11 +18,9 @@ from moral_entropy.rules.cells import Cells, Groups, Membership, gather_cells, n
 from moral_entropy.rules.grade import BINS, mass_bins, width_bins
 from moral_entropy.rules.intervals import beta_interval
 from moral_entropy.rules.rules import Rule
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import labels_of, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
-
-if TYPE_CHECKING:
-    import polars as pl
 
 CONSENSUS = Rule(
     "consensus",
@@ -113,17 +111,13 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
         question, label, bins ("width" or "mass"), bin, p (mean), gold (share of items that are the label), low, high,
         n. Empty bins have no row; without gold there are none.
     """
-    import polars as pl
-
     rows = []
     for fit in map(unseen_gold, consensus.fits):
         known_i = fit.ballot.gold_i != UNKNOWN
         for target in targets_of(fit.ballot):
             where = (fit.question, fit.ballot.part, fit.ballot.labels[target])
             rows += [(*where, *point) for point in _points(fit, known_i, target, mass)]
-    names = ("question", "part", "label", "bins", "bin", "p", "gold", "low", "high", "n")
-    types = [pl.String] * 4 + [pl.Int64] + [pl.Float64] * 4 + [pl.Int64]
-    return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
+    return pl.DataFrame(rows, schema=SCHEMAS["audit_reliability"], orient="row")
 
 
 def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> Iterator[tuple[object, ...]]:

@@ -15,16 +15,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.findings import listed
 from moral_entropy.names import ALL
 from moral_entropy.rules.advice import accuracy_rows, questions_with_many_labels
 from moral_entropy.ties import TIE, tie_key
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Kind = Literal["max", "min"]
 Outcome = Literal["holds", "failed", "undecided"]

@@ -14,19 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.rules.cells import Cells
 from moral_entropy.rules.grade import Figures, grade, grade_label, share_of, smooth
 from moral_entropy.rules.intervals import quantiles
 from moral_entropy.rules.rules import Rule
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
 """Metrics that grow with noise: their intervals over resampled items are shifted to the figure."""
@@ -70,10 +68,6 @@ class Grading:
 
     def frame(self) -> pl.DataFrame:
         """Grade every rule on every group: rows of the table audit, NaN where there is no figure."""
-        import polars as pl
-
-        from moral_entropy.schemas import SCHEMAS
-
         rows = [row for domain, cell_c in self._cells_by_domain() for row in self._rows_of_domain(domain, cell_c)]
         return pl.DataFrame(rows, schema=SCHEMAS["audit"], orient="row")
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.model.consensus import Consensus
@@ -22,11 +23,9 @@ from moral_entropy.rules.calibration import CONSENSUS, MODEL, consensus_cells, r
 from moral_entropy.rules.cells import RuleSums, gold_sums, rule_sums, sort_into_cells
 from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.labels import POSITIVE_NAMES
 from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 REPLICATES = 200
 """Resamplings of the items for intervals against gold."""
@@ -133,8 +132,6 @@ def grade_rules(
 
     Where the consensus has only a sample of the items, `sums` are those over all, `with_gold` has those with gold.
     """
-    import polars as pl
-
     votes = consensus.votes
     rules = as_rules(default_rules(votes) if options.rules is None else options.rules)
     check_options(votes, rules, reference, options)
@@ -186,10 +183,6 @@ def grade_consensus(consensus: Consensus, graded: Grading, seed: int, *, unpoole
 
 def _rule_frame(graded: Grading) -> pl.DataFrame:
     """Return per rule and question its meaning, on how many items it abstains or is tied, which rule labels alike."""
-    import polars as pl
-
-    from moral_entropy.schemas import SCHEMAS
-
     cells, items_c, rows = graded.cells, graded.sum_tcs[0, :, 0], []
     for q, question in enumerate(graded.questions):
         for k in np.unique(cells.label_c[cells.question_c == q]):
