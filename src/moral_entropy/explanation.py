@@ -140,7 +140,10 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     pushes = run.table("pushes", where=here)
     prior = pushes.filter(pl.col("annotator").is_null())
     fitted = FittedStates.of(fit, dict(prior.select("class", "push").iter_rows()))
-    push_t = _pushes(fitted, cells, ballots, row["domain"], pair)
+    matrices = confusion_by_annotator(cells, len(fitted.labels))
+    log_vote_nz = fitted.log_votes(matrices, ballots.select("annotator", "label").rows())
+    [odds_t] = fitted.odds_after([row["domain"]], log_vote_nz[None], [pair])
+    push_t = np.diff(odds_t, prepend=0.0).tolist()
     bounds: list[Bounds] = [(None, None)] * len(push_t)
     if fit["mixture"] is None:
         bounds = _bounds(pushes, cells, ballots, pair, binary=len(fit["labels"]) == 2)
@@ -193,16 +196,6 @@ def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
     ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
     first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
     return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}
-
-
-def _pushes(
-    fitted: FittedStates, cells: pl.DataFrame, ballots: pl.DataFrame, domain: str | None, pair: tuple[str, str]
-) -> list[float]:
-    """Compute what the prior and each vote in turn add to the log-odds."""
-    matrices = confusion_by_annotator(cells, len(fitted.labels))
-    log_vote_nz = fitted.log_votes(matrices, ballots.select("annotator", "label").rows())
-    [odds_t] = fitted.odds_after([domain], log_vote_nz[None], [pair])
-    return list(np.diff(odds_t, prepend=0.0).tolist())
 
 
 def _bounds(
