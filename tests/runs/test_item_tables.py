@@ -223,7 +223,9 @@ def test_published_p_is_the_pool_of_model_and_votes_and_the_entropy_is_its_own(n
         about = 1 if n_labels == 2 else ballot.labels.index(row["label"])
         votes = Counter(code % n_labels for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]])
         share_k = np.array([(votes[k] + begins_k[k]) / (votes.total() + 1) for k in range(n_labels)])
-        a = max(min(0.6, 0.3 + only.interior_i[i]), 1.5 / votes.total()) if model == "mixed" else 0.0
+        apart = np.abs(p_model_ik[i] - share_k).sum() / 2
+        a = max(min(0.7, 0.3 + only.interior_i[i] + 0.4 * max(apart - 0.3, 0)), 1.5 / votes.total())
+        a = a if model == "mixed" else 0.0
         p_k = (1 - a) * p_model_ik[i] + a * share_k
         assert row["p_model"] == pytest.approx(p_model_ik[i, about], abs=1e-9)
         assert row["p"] == pytest.approx(p_k[about], abs=1e-9)

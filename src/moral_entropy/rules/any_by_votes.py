@@ -27,6 +27,9 @@ MAX_ROWS = 20_000
 ROWS_AT_ONCE = 64
 """Rows whose probabilities of silence are computed together: few enough for the cache of a core."""
 
+NUMBERS_AT_ONCE = 1 << 18
+"""Numbers of several draws that are computed together."""
+
 MANY_LABELS, LEAST_ROWS = 10, 20
 """Above so many labels rows become fewer by their square, as every label is averaged over all others; but not below."""
 
@@ -113,10 +116,11 @@ def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:
     among_sdz = among_sdz / _over_domains(fit, among_sdz).sum(axis=-1)[:, None, None]
     # Draws and states of a voter side by side: then a vote takes one stretch of memory.
     silent_asz = np.empty((confusion_sakv.shape[1], len(confusion_sakv), len(other_z)))
-    for s, confusion_akv in enumerate(confusion_sakv):
-        # Draw by draw, and votes for the target alone: all draws of very many annotators would take gigabytes.
-        vote_az = states.votes_azv(confusion_akv[..., target, None])[..., 0]
-        np.subtract(1.0, vote_az[:, other_z], out=silent_asz[:, s])
+    # Votes for the target alone, and not all draws at once: of very many annotators they would take gigabytes.
+    tile = max(1, NUMBERS_AT_ONCE // (len(silent_asz) * states.n_states))
+    for first in range(0, len(confusion_sakv), tile):
+        vote_saz = states.votes_azv(confusion_sakv[first : first + tile, ..., target, None])[..., 0]
+        silent_asz[:, first : first + tile] = 1.0 - vote_saz[..., other_z].swapaxes(0, 1)
     return among_sdz, silent_asz
 
 

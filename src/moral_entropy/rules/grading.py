@@ -127,6 +127,8 @@ class Grading:
 
         A resample is noisier than the sample, so it shows misfit where there is none. The spread is right.
         """
+        if value_ms.shape[1] == 1:
+            return np.full(len(names), np.nan), np.full(len(names), np.nan)
         tail = (1.0 - self.mass) / 2.0
         low_m, middle_m, high_m = quantiles(value_ms[:, 1:], tail, 0.5, 1.0 - tail)
         moved_m = np.array([name.endswith(ROUGH) for name in names])

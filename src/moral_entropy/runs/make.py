@@ -125,11 +125,11 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
     # p is about the positive label of two, and about the consensus label of more.
     about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
     recalibrated = fit.recalibrated
-    calibrated = pl.repeat(None, len(item_i), dtype=pl.Float64, eager=True)
+    calibrated = _or_null(np.full(len(item_i), np.nan))
     if recalibrated is not None:
         calibrated = pl.Series(recalibrated[0][chunk][row_i, about_i])
     return {
-        "question": pl.repeat(ballot.question, len(item_i), eager=True),
+        "question": _repeated(ballot.question, len(item_i)),
         "item": votes.items.gather(item_i),
         "domain": _names(votes.domains, votes.domain_i[item_i]),
         "n_votes": ballot.votes_i[chunk].astype(np.int32),
@@ -145,7 +145,7 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
         "entropy": entropy.total_i,
         **{name: parts[name] for name in ALL_PARTS},
         "count": ballot.count_i[chunk],
-        "part": pl.repeat(ballot.part, len(item_i), eager=True),
+        "part": _repeated(ballot.part, len(item_i)),
         "gold": _names(ballot.labels, ballot.gold_i[chunk]),
         "published": _names(ballot.labels, ballot.published_i[chunk]),
         **{name: part for name, part in parts.items() if name == BETWEEN},
@@ -174,7 +174,12 @@ def _names(names: Sequence[str], code_x: Ints) -> pl.Series:
 
 
 def _or_null(values_i: Floats) -> pl.Series:
-    return pl.Series(values_i).fill_nan(None)
+    # In the constructor: an expression for every column of every question takes longer than the rest.
+    return pl.Series(values_i, nan_to_null=True)
+
+
+def _repeated(name: str | None, n: int) -> pl.Series:
+    return pl.Series([name], dtype=pl.String).new_from_index(0, n)
 
 
 def posterior_rows(consensus: Consensus) -> Iterator[dict[str, Any]]:
@@ -184,7 +189,7 @@ def posterior_rows(consensus: Consensus) -> Iterator[dict[str, Any]]:
         for chunk in fit.chunks(ROWS_PER_GROUP // ballot.n_labels) if ballot.n_labels > 2 else ():
             n_items = chunk.stop - chunk.start
             yield {
-                "question": pl.repeat(ballot.question, n_items * ballot.n_labels, eager=True),
+                "question": _repeated(ballot.question, n_items * ballot.n_labels),
                 "item": consensus.votes.items.gather(np.repeat(ballot.item_i[chunk], ballot.n_labels)),
                 "class": pl.Series(list(ballot.labels) * n_items),
                 "p_map": fit.posterior_ik[chunk].ravel(),
@@ -204,7 +209,7 @@ def vote_rows(votes: Votes) -> Iterator[dict[str, Any]]:
             item_v = np.searchsorted(ballot.start_i, at_v, side="right") - 1
             row_v = None if ballot.row_v is None else ballot.row_v[at_v]
             yield {
-                "question": pl.repeat(ballot.question, len(at_v), eager=True),
+                "question": _repeated(ballot.question, len(at_v)),
                 "item": votes.items.gather(ballot.item_i[item_v]),
                 "annotator": votes.annotators.gather(ballot.annotator_a[code_v // ballot.n_labels]),
                 "label": labels.gather(code_v % ballot.n_labels),
