@@ -53,7 +53,7 @@ def information_gain(p_iz: Floats, vote_azv: Floats, mix_zk: Floats | None = Non
     array([[0.]])
     """
     if mix_zk is None or len(mix_zk) == mix_zk.shape[1]:
-        # The states are the labels. What a vote tells of the label: the entropy of the vote, less its mean entropy given the label.
+        # What a vote tells of a state that is a label: the entropy of the vote, less its mean entropy given the label.
         gain_ia: Floats = -(p_iz @ entr(vote_azv).sum(axis=-1).T)
     else:
         gain_ia = entr(p_iz @ mix_zk).sum(axis=1)[:, None] + _joint_with_labels(p_iz, vote_azv, mix_zk)
