@@ -52,7 +52,7 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
 
     Example: moral-entropy judges run/ --at-least 0.7
     """
-    from moral_entropy.judges.known import any_known, default_system
+    from moral_entropy.judges.known import default_system
     from moral_entropy.judges.score import score
     from moral_entropy.judges.table import describe_judges
     from moral_entropy.runs.run import read_run
@@ -61,7 +61,7 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
     by = options.by or default_system(opened)
     described = describe_judges(opened, options)
     scores = None
-    if by is not None or options.at_least is not None or any_known(opened) or described.replace.height:
+    if by is not None or options.at_least is not None or described.frame["n_known"].sum() or described.replace.height:
         names = ("question", "at_least", "values", "roles", "cluster_column", "interval")
         scores = score(opened, by, **{name: getattr(options, name) for name in names})
     if options.labels is not None:

@@ -26,7 +26,7 @@ from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats, Ints
 
 FEWEST = 5
-"""Fewest known answers of a system for judges to be corrected by them."""
+"""Fewest known answers of a system for judges to be corrected by them, in either way."""
 
 SLOPE_SD, TILT_SD, SYSTEM_SD = 0.5, 2.0, 0.5
 """Priors of the regression: the slope of the judges' log p around 1, the tilt of all systems around 0, and that of each
@@ -302,7 +302,7 @@ def ppi_mean(
     """
     weight_i = np.ones(len(truth_i)) if weight_i is None else weight_i
     n_known = int(known_i.sum())
-    if n_known < 2:
+    if n_known < FEWEST:
         return NOTHING
     share_i, tuning = np.zeros(len(truth_i)), 0.0
     for part_i in (known_i, ~known_i):

@@ -125,13 +125,6 @@ class KnownItems:
         return Answers(system_i, self.cluster_i, self.known_i, self.likelihood_ik, self.guess_ik, self.weight_i)
 
 
-def any_known(run: Run) -> bool:
-    """Return whether an answer to any question is known: by gold, or by a spot check that measures."""
-    answered = (pl.col("purpose") == "measure") & pl.col("answer").is_not_null()
-    gold = run.scan("items").select(pl.col("gold").is_not_null().any()).collect(engine="streaming").item()
-    return bool(gold) or not spot_checks(run).filter(answered).is_empty()
-
-
 def questions_of(run: Run, name: str | None) -> list[Question]:
     """Return the questions of a run, or the one that is named."""
     names = [question.name for question in run.questions]
@@ -181,10 +174,10 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     truth_ik[gold_i != UNKNOWN] = np.eye(len(labels))[gold_i[gold_i != UNKNOWN]]
     likelihood_sik[:, gold_i != UNKNOWN] = truth_ik[gold_i != UNKNOWN]
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
-    # As the model has it: what is published is pooled with the vote share, which draws systems together.
-    guess_ik = model_ik
+    # Of two labels, as the model has it: what is published is pooled with the vote share, which draws systems together.
+    guess_ik = model_ik if known_i.any() and len(labels) == 2 else p_ik
     if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
-        guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), model_ik, likelihood_sik[0], known_i)
+        guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), guess_ik, likelihood_sik[0], known_i)
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(

@@ -20,7 +20,6 @@ import polars as pl
 from moral_entropy.findings import listed, many
 from moral_entropy.judges.estimates import (
     FEWEST,
-    NOTHING,
     Estimate,
     corrected_means,
     decide,
@@ -185,7 +184,7 @@ def _estimates(
         n_known = int(known_i.sum())
         by_itself = n_known in (*range(1, FEWEST), len(known_i)) or (n_known and reference.evidence)
         method = "gold" if by_itself else "corrected" if n_known else "votes"
-        ppi = ppi_mean(truth_i, share_i, known_i, weight_i, cluster_i, mass) if n_known >= FEWEST else NOTHING
+        ppi = ppi_mean(truth_i, share_i, known_i, weight_i, cluster_i, mass)
         estimates = (alone if by_itself else corrected[s], ppi, alone, known_mean(share_i, weight_i, cluster_i, mass))
         systems.append({"name": name, "at": s, "n_items": len(known_i), "n_known": n_known, "method": method,
                         "estimates": estimates})  # fmt: skip

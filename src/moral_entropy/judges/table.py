@@ -107,7 +107,6 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
 
 def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judges:
     panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
-    quantity = quantities(reference.question, options.value_of())[0]
     graded = 1 < len(panel.judges) <= MOST_JUDGES and reference.n_known >= ENOUGH
     frame = _frame(panel, added_by_each(panel) if graded else None, mass)
     # A crowd whose members vote on few items each is no panel to choose from.
@@ -123,7 +122,7 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
         frame,
         best_panels(panel) if complete else PANELS.to_frame(),
         pl.DataFrame(effective_row, schema=EFFECTIVE, orient="row"),
-        may_replace(run, reference, quantity, options.epsilon),
+        may_replace(run, reference, quantities(reference.question, options.value_of())[0], options.epsilon),
         labels,
         ranking,
         positions,
