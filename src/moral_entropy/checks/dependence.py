@@ -33,7 +33,7 @@ from moral_entropy.progress import silent
 from moral_entropy.votes.layouts import PLUS
 from moral_entropy.votes.table import Floats, Ints
 
-LEAST_PARTNERS, MOST_ANNOTATORS, MOST_PAIRS = 3, 500, 20_000_000
+LEAST_PARTNERS, MOST_ANNOTATORS, MOST_PAIRS = 3, 500, 8_000_000
 """Others that an annotator must share items with; the busiest annotators that are compared; and pairs of votes that are
 looked at, of more evenly spaced rows."""
 
