@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+from statistics import median_low
 
 import numpy as np
 import polars as pl
@@ -101,8 +102,13 @@ def wrong_share(run, question, truth):
 
 
 def majority_differs(frame, run, question):
-    """Count, item by item, labels that fewer people chose than another one."""
+    """Count, item by item, labels that fewer people chose than another one; of ratings, those that are not the median."""
     votes = frame.filter(question=question) if "question" in frame.columns else frame
+    if run.questions[0].scale == "ordinal":
+        levels = {item: median_low(map(int, rows["label"])) for (item,), rows in votes.group_by("item")}
+        return float(
+            np.mean([int(label) != levels[item] for item, label in run.items.select("item", "label").iter_rows()])
+        )
     counts = votes.group_by("item", "label").agg(n=pl.len())
     most = dict(counts.group_by("item").agg(pl.col("n").max()).iter_rows())
     chosen = {(item, label): n for item, label, n in counts.iter_rows()}

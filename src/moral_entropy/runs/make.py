@@ -254,8 +254,10 @@ def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tup
     sums, n_places = [], len(consensus.votes.domains) + 1
     for fit, entropy in zip(consensus.fits, entropies, strict=True):
         place_i = consensus.votes.domain_i[fit.ballot.item_i] % n_places
-        uncertain_i = is_uncertain(fit.p_ik.max(axis=1))
-        ambiguous_i = is_ambiguous(fit.p_ik.max(axis=1), entropy.total_i, entropy.lasting_i)
+        # The label of a rating is its median, which need not be the likeliest.
+        right_i = np.take_along_axis(fit.p_ik, fit.label_i[:, None], axis=1)[:, 0]
+        uncertain_i = is_uncertain(right_i)
+        ambiguous_i = is_ambiguous(right_i, entropy.total_i, entropy.lasting_i)
         values: tuple[Any, ...] = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *named_parts(entropy).values())
         columns = [np.bincount(place_i, minlength=n_places)]
         columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]
