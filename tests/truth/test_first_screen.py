@@ -102,7 +102,7 @@ def wrong_share(run, question, truth):
 
 
 def majority_differs(frame, run, question):
-    """Count, item by item, labels that fewer people chose than another one; of ratings, those that are not the median."""
+    """Count, item by item, labels that fewer people chose than another; of ratings, those that are not the median."""
     votes = frame.filter(question=question) if "question" in frame.columns else frame
     if run.questions[0].scale == "ordinal":
         levels = {item: median_low(map(int, rows["label"])) for (item,), rows in votes.group_by("item")}
