@@ -39,7 +39,7 @@ SHIFTS = (
     "question: {question} | domain: {domain} | label: {label} | mean p, %: {a!p:.1f} → {b!p:.1f} | "
     "change: {change!p:+z.1f} | entropy: {entropy:+z.3f}"
 )
-GRADES = "rule: {rule:40} | " + " | ".join(
+GRADES = "rule: {rule} | " + " | ".join(
     f"{metric}: {{value_a_{metric}!p:.1f}} → {{value_b_{metric}!p:.1f}}" for metric in ("fpr", "fnr", "fdr")
 )
 MOVED = (
