@@ -104,10 +104,15 @@ def test_every_page_has_an_address_and_json(looked_at):
 
 @pytest.mark.parametrize(
     "body, status",
-    [({}, 400), ({"kind": "check"}, 400), ({"kind": "check", "question": "care", "item": "nobody"}, 404),
-     ({"kind": "check", "question": "care", "item": "t001", "label": "perhaps"}, 400), ([], 400),
-     ({"kind": "settle", "question": "care", "item": "t001", "label": "1", "cause": "weather"}, 400)],
-)  # fmt: skip
+    [
+        ({}, 400),
+        ({"kind": "check"}, 400),
+        ({"kind": "check", "question": "care", "item": "nobody"}, 404),
+        ({"kind": "check", "question": "care", "item": "t001", "label": "perhaps"}, 400),
+        ([], 400),
+        ({"kind": "settle", "question": "care", "item": "t001", "label": "1", "cause": "weather"}, 400),
+    ],
+)
 def test_what_is_no_decision_is_refused(looked_at, body, status):
     assert looked_at.ask("/decide", body)[0] == status
     assert not decisions_of(looked_at.run)
@@ -304,8 +309,10 @@ def test_exports_are_read_again(run, votes_file, tmp_path):
     entries = {(entry["item"], entry["label"]) for entry in decisions_of(run)}
     choices = {
         (task["data"]["moral_entropy_item"], result["value"]["choices"][0])
-        for task in tasks for annotation in task["annotations"] for result in annotation["result"]
-    }  # fmt: skip
+        for task in tasks
+        for annotation in task["annotations"]
+        for result in annotation["result"]
+    }
     assert choices == entries
 
 

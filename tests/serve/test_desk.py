@@ -22,8 +22,11 @@ def panel(tmp_path_factory):
     draw, rows = random.Random(3), []
     for item in range(150):
         truth, shared = draw.choice("xyz"), draw.choice("xyz")
-        for name, right, group in [("anna", 0.95, "person"), ("bert", 0.95, "person"),
-                                   *((f"gpt-4-{n}", 0.55, "model") for n in range(3))]:  # fmt: skip
+        for name, right, group in [
+            ("anna", 0.95, "person"),
+            ("bert", 0.95, "person"),
+            *((f"gpt-4-{n}", 0.55, "model") for n in range(3)),
+        ]:
             wrong = shared if draw.random() < 0.5 else draw.choice("xyz")
             label = truth if draw.random() < right else wrong
             rows.append({"item": f"i{item}", "annotator": name, "label": label, "kind": group})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 from importlib.util import find_spec
@@ -45,9 +45,6 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
-
 
 def need_extra() -> None:
     """Raise a `MissingExtraError` unless Starlette and uvicorn are installed."""
@@ -72,13 +69,10 @@ def make_app(desk: Desk, token: str, port: int) -> Any:
     return partial(_guard, Starlette(routes=routes), token, port)
 
 
-async def _guard(app: Any, token: str, port: int, scope: Any, receive: Receive, send: Send) -> None:
+async def _guard(app: Any, token: str, port: int, scope: Any, receive: Any, send: Any) -> None:
     """Let a request through, or say why not; every answer has the headers that keep a page to itself."""
     from starlette.requests import Request
 
-    if scope["type"] == "lifespan":
-        await app(scope, receive, send)
-        return
     if scope["type"] != "http":
         await send({"type": "websocket.close"})
         return
@@ -167,10 +161,10 @@ def _data(desk: Desk, request: Any) -> Any:
     return _answered(lambda: VIEWS[name](desk, request.query_params, person or desk.names[0]) | people)
 
 
-def _answered(answer: Callable[[], Any]) -> Any:
-    """Return what a function returns as JSON; errors of data in words."""
+def _answered(answer: Callable[[], Any], respond: Callable[[Any], Any] = _json) -> Any:
+    """Respond with what a function returns, as JSON by default; errors of data in words."""
     try:
-        return _json(answer())
+        return respond(answer())
     except LookupError as error:
         return _json({"error": str(error)}, 404)
     except MoralEntropyError as error:
@@ -181,12 +175,9 @@ def _export(desk: Desk, request: Any) -> Any:
     from starlette.responses import Response
 
     name = request.path_params["name"]
-    try:
-        content = export(desk, name)
-    except MoralEntropyError as error:
-        return _json({"error": str(error)}, 400)
     attachment = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
-    return Response(content, media_type="application/octet-stream", headers=attachment)
+    respond = partial(Response, media_type="application/octet-stream", headers=attachment)
+    return _answered(lambda: export(desk, name), respond)
 
 
 # --- Writes ----------------------------------------------------------------------------------------------------------
@@ -237,8 +228,12 @@ def _make(desk: Desk, person: str, body: Mapping[str, Any]) -> Any:
 
 
 WRITES: dict[str, Callable[[Desk, str, Mapping[str, Any]], Any]] = {
-    "decide": _decide, "undo": _undo, "confirm": _confirm, "more-checks": _more, "new-run": _make,
-}  # fmt: skip
+    "decide": _decide,
+    "undo": _undo,
+    "confirm": _confirm,
+    "more-checks": _more,
+    "new-run": _make,
+}
 """What a page can ask for beside data."""
 
 

@@ -190,20 +190,17 @@ class Desk:
             msg = f"a decision is about an item and a question of this run; {kind!r}, {question!r}, {item!r} is not."
             raise UsageError(msg)
         row = self.row(question, item)
-        cause, why = body.get("cause"), str(body.get("why") or "")[:MOST_WORDS]
-        if label is not None and label not in self.questions[question].labels:
-            msg = f"{label!r} is no label of {question!r}: {', '.join(self.questions[question].labels)}."
-            raise UsageError(msg)
-        if cause is not None and cause not in CAUSES:
-            msg = f"{cause!r} is no cause: {', '.join(CAUSES)}."
-            raise UsageError(msg)
+        for value, choices in ((label, self.questions[question].labels), (body.get("cause"), CAUSES)):
+            if value is not None and value not in choices:
+                msg = f"{value!r} is none of {', '.join(choices)}."
+                raise UsageError(msg)
         on_sheet = self.to_check().get((question, item), {})
         facts = {
             "question": question,
             "item": item,
             "label": None if kind == "skip" else row["label"] if kind == "confirm" else label,
-            "cause": cause,
-            "why": why,
+            "cause": body.get("cause"),
+            "why": str(body.get("why") or "")[:MOST_WORDS],
             "was": row["label"],
             "risk": row["risk"],
             "sheet": on_sheet.get("sheet"),

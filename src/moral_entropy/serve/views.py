@@ -28,7 +28,7 @@ from moral_entropy.report.words import shown_size, shown_title
 from moral_entropy.runs.run import Run
 from moral_entropy.serve.desk import CATEGORIES, Desk
 from moral_entropy.verdict.decisions import CAUSES, LABELLING, Decision, Key
-from moral_entropy.verdict.rates import wrong_by
+from moral_entropy.verdict.rates import mean_over_items, wrong_by
 from moral_entropy.verdict.sheet import KEYS
 from moral_entropy.verdict.verdict import verdict_of
 from moral_entropy.votes.table import Ints
@@ -204,8 +204,11 @@ SHOW: dict[str, tuple[str, pl.Expr]] = {
     "split": ("votes differ", pl.col("agree") < pl.col("n_votes")),
     "unanimous": ("votes agree", pl.col("agree") == pl.col("n_votes")),
 }
-SORTS = {"unsure": ("least sure first", "wrong", -1), "sure": ("surest first", "wrong", 1),
-         "votes": ("most votes first", "n_votes", -1)}  # fmt: skip
+SORTS = {
+    "unsure": ("least sure first", "wrong", -1),
+    "sure": ("surest first", "wrong", 1),
+    "votes": ("most votes first", "n_votes", -1),
+}
 
 
 def items(desk: Desk, query: Query, person: str) -> Data:
@@ -365,8 +368,7 @@ def confused(desk: Desk, query: Query, person: str) -> Data:
         entries = [decided[row["question"], item] for item in row["examples"]]
         causes = Counter(entry["cause"] for entry in entries if entry.get("cause"))
         texts = _texts(desk, row["examples"][:EXAMPLES])
-        examples = [{"item": entry["item"], "why": entry.get("why"), "text": (texts.get(entry["item"]) or "")[:200]}
-                    for entry in entries[:EXAMPLES]]  # fmt: skip
+        examples = [_plain(entry) | {"text": (texts.get(entry["item"]) or "")[:200]} for entry in entries[:EXAMPLES]]
         rows.append(row | {"causes": dict(causes.most_common()), "examples": examples})
     causes = Counter(entry["cause"] for entry in decided.values() if entry.get("cause"))
     labelled = [entry for entry in decided.values() if entry["kind"] in LABELLING[:2]]
@@ -394,14 +396,11 @@ def describe(desk: Desk, new: Run) -> Data:
     flips = rows.filter("label_changed")
     columns = ("question", "item", "label_a", "label_b", "p_a", "p_b", "moved", "decided")
     movers = rows.filter(~pl.col("decided") & (pl.col("moved") > 0.005)).head(LISTED)
-    sums = {}
-    for name, run in (("before", desk.run), ("after", new)):
-        sums[name] = run.scan("items").select((wrong_by(run, "p") * pl.col("count")).sum()).collect().item()
     return {
         "labels_changed": flips.height,
         "labels_changed_undecided": flips.filter(~pl.col("decided")).height,
-        "mean_move": float(rows["moved"].mean() or 0.0),  # type: ignore[arg-type]
-        "expected_wrong": sums,
+        "before": mean_over_items(desk.run, wrong_by(desk.run, "p")),
+        "after": mean_over_items(new, wrong_by(new, "p")),
         "items": movers.select(columns).to_dicts(),
     }
 

@@ -299,7 +299,7 @@ function showMoved(data) {
     const rows = data.items.map((row) => [`${row.question} · ${row.item}`, row.label_a, row.label_b, row.p_a.toFixed(2), row.p_b.toFixed(2)]);
     parts.push(make("section", { class: "result", id: "moved" }, make("h2", {}, "What moved"), make("p", {}, "Written to ", make("b", {}, data.path), "."), make("ul", {},
       make("li", {}, `${many(data.labels_changed, "label")} changed, ${count(data.labels_changed_undecided)} of them on items that nobody decided.`),
-      make("li", {}, `Labels expected wrong by p: ${data.expected_wrong.before.toFixed(1)} before, ${data.expected_wrong.after.toFixed(1)} after.`))),
+      make("li", {}, `Labels expected wrong by p: ${percent(data.before)} before, ${percent(data.after)} after.`))),
     rows.length ? grid({ heads: ["item", "before", "after", "p before", "p after"], rows, words: 3 }) : make("p", {}, "No other item moved."));
     parts.push(make("p", {}, "See ", link("/confused", {}, "what was confused with what"), ", or look at the new run: ", make("code", {}, `moral-entropy serve ${data.path}`)));
   }
