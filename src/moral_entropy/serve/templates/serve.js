@@ -318,8 +318,15 @@ function sitDown(name) {
 
 /** Ask for the data of this page and show it; `first` is the item to begin with. */
 async function show(first) {
-  const query = first ? `?${new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(location.search)), ...first })}` : steps ? location.search.replace(/[?&]item=[^&]*/, "") : location.search;
-  const data = await ask(`/${view}.json${query}`);
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(first ?? {})) query.set(name, value);
+  // An item that the address names is shown once: then the next one is due.
+  if (steps && !first && query.has("item") && view !== "item") {
+    query.delete("item");
+    query.delete("question");
+    history.replaceState(null, "", address(location.pathname, Object.fromEntries(query)));
+  }
+  const data = await ask(address(`/${view}.json`, Object.fromEntries(query)));
   keys = {};
   if (data.names.length > 1) {
     const choose = document.querySelector("#who select");
