@@ -7,8 +7,10 @@ import polars as pl
 import pytest
 
 import moral_entropy as me
+from moral_entropy.corpora.simulate import write_simulated
 from moral_entropy.errors import VotesError
 from moral_entropy.runs.reload import read_run_votes
+from moral_entropy.verdict.checked import how_wrong
 
 
 def ratings(seed=0, *, n_items=120, n_raters=8, per_item=5, bias=(), reverse=(), levels=5, shift=0):
@@ -157,3 +159,25 @@ def test_another_scale_of_some_judges_is_named():
     short = short.with_columns(annotator=pl.col("annotator").replace({f"r{a}": f"s{a}" for a in range(8)}))
     votes = me.read_votes(pl.concat([long, short]))
     assert any(note.startswith("another scale?") and "s0" in note for note in votes.reading.notes)
+
+
+def test_a_run_of_levels_answers_every_command(tmp_path):
+    table = ratings(seed=9, bias=(1.0,)).with_columns(side=pl.col("annotator").is_in(["r0", "r1", "r2", "r3"]))
+    run = me.audit(table, tmp_path / "run", draws=50, use_text="off", annotator_group=("side",))
+    [explanation] = run.explain("3")
+    assert run.next(3).height == 3
+    assert explanation.score[1] <= explanation.score[0] <= explanation.score[2]
+    assert run.table("groups").filter(label="(mean)").height == 2
+    assert "Raters, in points of the scale" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_check_within_one_level_is_half_wrong():
+    run = me.audit(ratings(seed=10), draws=0, use_text="off")
+    rows = pl.DataFrame({"question": ["rating"] * 3, "truth": ["2", "3", "5"], "label": ["2", "2", "2"]})
+    assert rows.select(how_wrong(run)).to_series().to_list() == [0.0, 0.5, 1.0]
+
+
+def test_simulated_levels_are_read_as_levels(tmp_path):
+    path = tmp_path / "votes.parquet"
+    write_simulated(path, n_items=300, n_annotators=10, votes_per_item=5, n_labels=5, seed=3, ordered=True)
+    assert me.read_votes(path, gold="gold").ballots[0].scale == "ordinal"

@@ -23,7 +23,12 @@ class SimulateOptions(StageOptions):
     """What to simulate: a twin of a moral corpus, or plain votes of some size."""
 
     like: Literal["mftc", "mfrc", "emfd"] | None = option("Make a twin of this moral corpus.")
-    scale: float = option("Size of the twin; 1 is that of the corpus.", 1.0)
+    scale: str = option(
+        "Size of the twin, 1 being that of the corpus; without --like, ordinal: labels are levels, and raters have a "
+        "bias and a spread of their own.",
+        "1",
+        metavar="SIZE|ordinal",
+    )
     items: int | None = option("How many items, without --like.")
     annotators: int = option("How many annotators, without --like.", 20)
     votes_per_item: float = option("Votes per item, without --like.", 3.0)
@@ -37,8 +42,12 @@ class SimulateOptions(StageOptions):
         if self.like is not None and changed:
             problem = f"--like {self.like} has its corpus' sizes, so --{changed[0]} cannot be given too."
             yield f"{problem} Use --scale, not both."
-        if self.like is None and self.scale != 1.0:
+        if self.like is None and self.scale not in ("1", "ordinal"):
             yield "--scale is the size of a twin. Name the corpus with --like, or give --items."
+        if self.like is not None and not self.scale.replace(".", "", 1).isdigit():
+            yield f"--scale is the size of a twin, such as 0.1, and not {self.scale!r}."
+        if self.scale == "ordinal" and self.classes < 3:
+            yield "--scale ordinal needs three levels or more: --classes 5."
         if self.like is None and self.items is None:
             yield "say what to simulate: --like mftc, mfrc or emfd, or --items 1000."
 
@@ -58,11 +67,11 @@ def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
         if options.like is not None:
             from moral_entropy.corpora.twins import write_twin
 
-            write_twin(options.like, out, seed=options.seed, scale=options.scale)
+            write_twin(options.like, out, seed=options.seed, scale=float(options.scale))
         else:
             from moral_entropy.corpora.simulate import write_simulated
 
             sizes: dict[str, Any] = {"n_items": options.items, "n_annotators": options.annotators}
             sizes |= {"votes_per_item": options.votes_per_item, "n_labels": options.classes, "seed": options.seed}
-            write_simulated(out, **sizes, advance=advance)
+            write_simulated(out, **sizes, ordered=options.scale == "ordinal", advance=advance)
     typer.echo(f"{out}: votes with their truth; next: moral-entropy audit {out} --gold gold -o run/")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.files import whole_file
@@ -136,6 +137,7 @@ def write_simulated(
     votes_per_item: float,
     n_labels: int = 2,
     seed: int = 0,
+    ordered: bool = False,
     chunk_items: int = 1_000_000,
     advance: Advance = ignore,
 ) -> int:
@@ -149,6 +151,8 @@ def write_simulated(
         The file; it appears when it is complete.
     n_items, n_annotators, votes_per_item, n_labels, seed
         As in `simulate_votes`.
+    ordered
+        Whether labels are levels of a scale: see `graded_confusion`.
     chunk_items
         Items in memory at a time, rounded to blocks of 65,536. Changes no vote.
     advance
@@ -171,7 +175,8 @@ def write_simulated(
     if chunk_items < 1:
         msg = f"chunk_items is {chunk_items}. Hold at least one item at a time."
         raise UsageError(msg)
-    parameters = _make_parameters(n_items, n_annotators, votes_per_item, n_labels, seed)
+    confusion_akv = graded_confusion(n_annotators, n_labels, seed) if ordered else None
+    parameters = _make_parameters(n_items, n_annotators, votes_per_item, n_labels, seed, confusion_akv=confusion_akv)
     n_votes, at_once = 0, max(1, chunk_items // BLOCK_ITEMS)
 
     def frames(*_asked: object) -> Iterator[pl.DataFrame]:
@@ -187,6 +192,21 @@ def write_simulated(
     with whole_file(path) as partial:
         register_io_source(frames, schema=COLUMNS, is_pure=True).sink_parquet(partial, row_group_size=ROW_GROUP)
     return n_votes
+
+
+def graded_confusion(n_annotators: int, n_labels: int, seed: int = 0) -> Floats:
+    """Draw how raters rate every level: the level plus a bias plus noise, rounded, open at both ends of the scale.
+
+    Examples
+    --------
+    >>> graded_confusion(2, 5).shape
+    (2, 5, 5)
+    """
+    rng = np.random.default_rng([seed, 1])
+    bias_a, spread_a = rng.normal(0.0, 0.4, n_annotators), np.exp(rng.normal(np.log(0.6), 0.3, n_annotators))
+    bound_b = np.concatenate([[-np.inf], np.arange(n_labels - 1) + 0.5, [np.inf]])
+    centre_ak = np.arange(n_labels) + bias_a[:, None]
+    return np.asarray(np.diff(ndtr((bound_b - centre_ak[..., None]) / spread_a[:, None, None]), axis=-1))
 
 
 def _make_parameters(
