@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.items.agreement import ballot_values, measure_agreement
+from moral_entropy.items.agreement import measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.disagreement import tally_votes
 from moral_entropy.items.rank import TOP, TOP_IN_DOMAIN, ItemScores, item_reasons, rank_items, ranking_rows, score_items
@@ -163,7 +163,8 @@ def _word_rankings(
 
 def _agreement_frames(consensus: Consensus, question: str, key_cx: Ints, weight_c: Floats) -> Iterator[pl.DataFrame]:
     """Measure how far annotators agree on a question, over all domains and in each."""
-    value_k = ballot_values(next(fit.ballot for fit in consensus.fits if fit.question == question))
+    levels = next(fit.ballot.levels for fit in consensus.fits if fit.question == question)
+    value_k = None if levels is None else np.array(levels)
     for code in (UNKNOWN, *np.setdiff1d(key_cx[:, -1], [UNKNOWN]).tolist()):
         inside = slice(None) if code == UNKNOWN else key_cx[:, -1] == code
         domain = ALL if code == UNKNOWN else consensus.votes.domains[code]
