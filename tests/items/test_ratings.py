@@ -118,6 +118,11 @@ def test_no_level_that_voters_use_vanishes():
     share_k = np.bincount(fit.label_i, minlength=6) / fit.ballot.n_items
     used_k = fit.ballot.votes_k / fit.ballot.votes_k.sum()
     assert (share_k[used_k > 0.08] > 0.3 * used_k[used_k > 0.08]).all() and share_k.max() < 1.6 * used_k.max()
+    thin = ratings(seed=5, n_items=150, n_raters=60, levels=9, per_item=5)
+    [fit] = me.fit(me.read_votes(thin), draws=0).fits
+    median_i = (np.cumsum(fit.ballot.counts_ik, axis=1) >= fit.ballot.votes_i[:, None] / 2).argmax(axis=1)
+    voted_k, label_k = (np.bincount(label_i, minlength=9) for label_i in (median_i, fit.label_i))
+    assert (label_k[voted_k >= 5] >= 0.4 * voted_k[voted_k >= 5]).all()
 
 
 def test_planted_biases_and_a_turned_scale_are_found():

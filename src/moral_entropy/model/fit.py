@@ -59,6 +59,10 @@ more, p could fall where the model's own probability rises. Both, and the weight
 sets with gold, whole and cut to two and three votes (seeds 0 to 3), among some forty combinations that differ little.
 Without them one set of three votes is 4.5 points below the vote, with them none more than 2.4."""
 
+LEAST_LEVEL, FEWEST_ITEMS = 0.01, 5.0
+"""A level of a scale that is the median of the votes on this share of the items, and on so many, is the label of half
+as many at least: with few votes per rater the model knows only some levels (1, 5 and 9 of moralstrength_strength9)."""
+
 MOST_RATES = 1 << 24
 """Most error rates (annotators × labels × labels) of one fit; a search holds some twenty arrays of this size."""
 
@@ -335,6 +339,8 @@ def read_off(
         votes_r, unknown_r = np.diff(patterns.start_r), unknown_voters(patterns, ballot.votes_a)
         share_rk = (patterns.counts_rk + base_rates(ballot)) / (votes_r[:, None] + 1.0)
         pool_r = share_weight(mode_rk, share_rk, interior_r, votes_r, unknown_r)
+        if ballot.levels is not None:
+            pool_r = keep_levels(mode_rk, pool_r, share_rk, patterns)
         pool_r[patterns.clamp_r != UNKNOWN] = 0.0
     votes_rk = _pooled(mode_rk, pool_r, share_rk)
     if texts is not None:
@@ -375,6 +381,27 @@ def _about(ballot: Ballot, p_rk: Floats) -> Ints:
     if ballot.n_labels == 2:
         return np.full(len(p_rk), ballot.positive)
     return labels_of(p_rk, ballot.positive, ordered=ballot.levels is not None)
+
+
+def keep_levels(mode_rk: Floats, pool_r: Floats, share_rk: Floats, patterns: Patterns) -> Floats:
+    """Raise the weight of the vote share on items of levels that would vanish, as little as needed: `LEAST_LEVEL`."""
+    half_r1 = np.diff(patterns.start_r)[:, None] / 2.0
+    upto_rk = np.cumsum(patterns.counts_rk, axis=1)
+    # Of an even number of votes both medians, so that a scale turned round has the same.
+    medians = (upto_rk >= half_r1).argmax(axis=1), (upto_rk > half_r1).argmax(axis=1)
+
+    def items_of(label_r: Ints) -> Floats:
+        return np.bincount(label_r, weights=patterns.weight_r, minlength=mode_rk.shape[1]).astype(np.float64)
+
+    voted_k = (items_of(medians[0]) + items_of(medians[1])) / 2.0
+    voted_k[voted_k < max(FEWEST_ITEMS, LEAST_LEVEL * float(voted_k.sum()))] = 0.0
+    for weight in np.linspace(LEAST_SHARE, 1.0, 8):
+        vanishing_k = items_of(labels_of(_pooled(mode_rk, pool_r, share_rk), None, ordered=True)) < voted_k / 2.0
+        if not vanishing_k.any():
+            break
+        at_risk_r = vanishing_k[medians[0]] | vanishing_k[medians[1]]
+        pool_r = np.where(at_risk_r, np.maximum(pool_r, weight), pool_r)
+    return pool_r
 
 
 def _pooled(model_rk: Floats, pool_r: Floats, share_rk: Floats) -> Floats:
