@@ -148,7 +148,7 @@ def _flips(rows: pl.DataFrame) -> pl.DataFrame:
     names = pl.concat_list("first", "second")
     shown_first = names.list.get(pl.when(pl.col("shown") > 0).then(0).otherwise(1))
     winner = names.list.get(pl.col("outcome"), null_on_oob=True).fill_null("tie")
-    both = rows.group_by("judge", "key", pair=names.list.sort()).agg(
+    pairs = rows.group_by("judge", "key", pair=names.list.sort()).agg(
         n_orders=shown_first.n_unique(), n_winners=winner.n_unique()
     )
     share = (pl.col("n_winners") > 1).mean()

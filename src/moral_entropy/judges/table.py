@@ -151,8 +151,8 @@ def _row(panel: Panel, j: int, mass: float) -> dict[str, Any]:
     here, at = voted & others_ik.any(axis=1), np.maximum(vote_i, 0)
     if here.any():
         most_ik = others_ik == others_ik.max(axis=1, keepdims=True)
-        same_i = most_ik[np.arange(len(at)), at] / most_ik.sum(axis=1)
-        figures["agrees"] = known_mean(same_i[here], panel.weight_i[here], cluster_i[here], mass)
+        agrees_i = most_ik[np.arange(len(at)), at] / most_ik.sum(axis=1)
+        figures["agrees"] = known_mean(agrees_i[here], panel.weight_i[here], cluster_i[here], mass)
     if reference.sum() >= ENOUGH and not reference[voted].all():
         # The score of the judge, so to speak: more exact than the share of known answers, as all votes count.
         expected_i = panel.reference.guess_ik[panel.at_i, at]
