@@ -203,7 +203,7 @@ def test_the_tables_of_flags_are_those_of_the_commands():
 def test_every_column_of_the_run_folder_is_documented(name):
     page = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
     [section] = re.findall(rf"^## {name}\.parquet\n(.*?)(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
-    rows = re.findall(r"^\| (`.*?) \| (\w[^|]*) \|", section, flags=re.MULTILINE)
+    rows = re.findall(r"^- (`.*?`) \((\w[^)]*)\): ", section, flags=re.MULTILINE)
     documented = [(column, kind) for columns, kind in rows for column in re.findall(r"`(\w+)`", columns)]
     assert [column for column, _ in documented] == SCHEMAS[name].names()
     for column, kind in documented:

@@ -52,8 +52,8 @@ class ReadOptions(StageOptions):
         "Column of how many items (wide) or anonymous votes (long) a row stands for.", panel=COLUMNS
     )
     format: Format | str = option(
-        "Tool that wrote the file, or the layout of a plain table (long: one row per vote; wide: one column per "
-        f"annotator; respondents: one row per person): {', '.join(get_args(Format))}.",
+        "Layout of a plain table (long: one row per vote; wide: one column per annotator; respondents: one row per "
+        f"person), or the tool that wrote the file. One of {', '.join(get_args(Format))}.",
         "auto",
         metavar="TOOL",
     )
