@@ -152,9 +152,8 @@ def _flips(rows: pl.DataFrame) -> pl.DataFrame:
         n_orders=shown_first.n_unique(), n_winners=winner.n_unique()
     )
     share = (pl.col("n_winners") > 1).mean()
-    return (
-        both.filter(pl.col("n_orders") == 2).group_by("judge").agg(pl.len().cast(pl.Int64).alias("n_both"), flips=share)
-    )
+    swapped = pairs.filter(pl.col("n_orders") == 2)
+    return swapped.group_by("judge").agg(pl.len().cast(pl.Int64).alias("n_both"), flips=share)
 
 
 def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
