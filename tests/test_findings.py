@@ -98,7 +98,7 @@ def test_every_code_is_documented_once():
     codes = [code for code, _ in CODES.values()]
     assert len(set(codes)) == len(codes)
     for kind, (code, title) in CODES.items():
-        assert f'| <a id="{code.lower()}"></a>{code} | `{kind}` | {title} |' in page
+        assert f'- <a id="{code.lower()}"></a>{code} `{kind}`: {title}\n' in page
 
 
 def test_a_muted_finding_warns_nobody_and_is_listed():
