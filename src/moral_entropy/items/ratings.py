@@ -261,7 +261,7 @@ def _roles(ballot: Ballot, raters: Raters) -> list[str]:
 
 def rater_findings(fit: QuestionFit, frame: pl.DataFrame) -> Iterator[Finding]:
     """Yield, for every role, who has it, with the figures of the clearest case."""
-    for role, what in ROLES.items():
+    for role, habit in ROLES.items():
         figure = "bias" if role in ("severe", "lenient") else "slope"
         rows = frame.filter(role=role).with_columns(name=pl.col("annotator").cast(pl.String))
         if rows.is_empty():
@@ -275,7 +275,7 @@ def rater_findings(fit: QuestionFit, frame: pl.DataFrame) -> Iterator[Finding]:
         yield finding_of(
             fit, "ratings", role, first[figure], low=first[figure + "_low"], high=first[figure + "_high"],
             n=int(first["n_votes"]), subject=first["name"], level=level,
-            text=f"{first['name']} {what}: {size} over {first['n_votes']:,} votes{also}",
+            text=f"{first['name']} {habit}: {size} over {first['n_votes']:,} votes{also}",
             meaning="Plain means and medians move with who rated an item; the consensus takes raters as they are.",
             remedy="See the table raters; ask these raters how they read the scale, or leave them out (--exclude).",
         )  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.options import ReadOptions
+from moral_entropy.votes.scales import names_ratings
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints, ReadingLog, refuse, shown
 
 MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL", "N/A", "n/a", "#N/A"})
@@ -654,9 +655,12 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
         coded = code_labels(column, options.missing)
         note_blank(coded.blank, coded.values.to_list() if options.missing is None else [], log)
         labels_c, code_r = [(label,) for label in coded.values.to_list()], coded.code_r
-    if (n_labels := len({label for cell in labels_c for label in cell or ()})) > MOST_LABELS:
+    if (n_labels := len({label for cell in labels_c for label in cell or ()})) > MOST_LABELS and not (
+        options.scale == "interval" or names_ratings(column.name)
+    ):
         problem = f"the label column {column.name!r} has {n_labels:,} different values in {len(column):,} rows"
-        refuse(f'{problem}. Name another (--label COLUMN), or split cells such as care,harm (--multilabel ",").')
+        way = 'Name another (--label COLUMN), split cells such as care,harm (--multilabel ","), or say --scale interval'
+        refuse(f"{problem}. {way}.")
     single_c = [cell is None or len(cell) < 2 for cell in labels_c]
     labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options, log, lists=bool(separator))
     order = sorted(range(len(labels_c)), key=lambda c: labels_c[c] or ()) if separator else range(len(labels_c))

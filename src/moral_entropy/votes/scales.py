@@ -180,13 +180,13 @@ def _by_numbers(
     n_words = sum(n for label, n in present.items() if label not in value_of)
     if len(value_of) < 3 or (options.scale == "auto" and n_words > FEW * total):
         return None
-    value_of, whole = _on_scale(value_of, present, keep_all=options.scale == "interval")
+    value_of, is_whole = _on_scale(value_of, present, keep_all=options.scale == "interval")
     values = sorted(set(value_of.values()))
     short = len(values) <= MOST_LEVELS and options.scale != "interval"
-    if short and whole:
+    if short and is_whole:
         values = [float(value) for value in range(int(values[0]), int(values[-1]) + 1)]
     scale = _levels(values, value_of) if short else _bins(value_of, present)
-    if options.scale == "auto" and not any(HINT.fullmatch(word) for word in re.split(r"[\W_\d]+", question.casefold())):
+    if options.scale == "auto" and not names_ratings(question):
         rank_of = {label: scale.labels.index(level) for label, level in scale.level_of.items()}
         if len(set(rank_of.values())) < 4 or not near(rank_of):
             return None
@@ -243,6 +243,11 @@ def _bins(value_of: dict[str, float], n_of: Mapping[str, int]) -> Scale:
     return Scale(names, tuple(((edge_b[1:] + edge_b[:-1]) / 2.0).tolist()), level_of, value_of)
 
 
+def names_ratings(name: str) -> bool:
+    """Return whether the name of a question or a column is that of ratings, such as quality_score."""
+    return any(HINT.fullmatch(word) for word in re.split(r"[\W_\d]+", name.casefold()))
+
+
 def number_of(label: str) -> float | None:
     """Return the number that a label is, or begins with."""
     number = NUMBERED.fullmatch(label.strip())
@@ -292,8 +297,8 @@ def note_other_scales(label_v: Ints, annotator_v: Ints, names: Sequence[str], sc
     low_a = np.flatnonzero((votes_a >= 30) & (2 * (top_a + 1) <= n_levels))
     if 0 < len(low_a) < (votes_a >= 30).sum():
         top = scale.labels[int(top_a[low_a].max())]
-        who = shown([names[a] for a in low_a.tolist()], 5)
+        raters = shown([names[a] for a in low_a.tolist()], 5)
         log.note(
-            f"another scale? {len(low_a)} annotators never say more than {top} of {scale.labels[-1]}: {who}. "
+            f"another scale? {len(low_a)} annotators never say more than {top} of {scale.labels[-1]}: {raters}. "
             "Their votes are taken as they are; if theirs is a shorter scale, audit them on their own (--exclude)."
         )
