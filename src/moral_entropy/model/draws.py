@@ -249,7 +249,8 @@ def _log_states(patterns: Patterns, states: States, samples: Parameters) -> Iter
     )
     domain_r = patterns.domain_r if patterns.n_domains > 1 else np.zeros(patterns.n_rows, dtype=np.int32)
     n_draws, n_states = len(samples.weight_dg), states.n_states
-    tile = max(1, NUMBERS_AT_ONCE // (sum(votes_rc.shape) * n_states))
+    # Some copies of these numbers are made on the way.
+    tile = max(1, NUMBERS_AT_ONCE // (8 * sum(votes_rc.shape) * n_states))
     for first in range(0, n_draws, tile):
         draws = slice(first, min(first + tile, n_draws))
         vote_sazv = states.votes_azv(samples.confusion_akv[draws])
