@@ -83,15 +83,18 @@ def _receive(number: int, _frame: FrameType | None) -> None:
 
 def _watch(reader: int) -> None:
     """End the process some time after the first signal, if it is still there: Python may never get to `_receive`."""
-    number, wait = 0, None
-    while select.select([reader], [], [], wait)[0]:
+    number, deadline = 0, float("inf")
+    # The timer's own signals come in between: what counts is the time since the first.
+    while time.monotonic() < deadline:
+        if not select.select([reader], [], [], AGAIN if number else None)[0]:
+            continue
         numbers = os.read(reader, 1)
         if not numbers:
             # The command has ended.
             os.close(reader)
             return
         if numbers[0] in SIGNALS and not number:
-            number, wait = numbers[0], AGAIN * AT_LAST
+            number, deadline = numbers[0], time.monotonic() + AGAIN * AT_LAST
     while STATE["held"]:
         time.sleep(AGAIN)
     clear_unfinished()
