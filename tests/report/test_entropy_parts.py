@@ -61,7 +61,8 @@ def test_the_manifest_says_which_formulas_hold(run):
         assert formulas["p"] == "p_model" and (items["p"] == items["p_model"]).all()
         return
     formula = (
-        r"\(1 - a\) (p_model) \+ a (.*), a = (.*) to (.*) and at least (.*) / n_votes, b the label's share of all votes"
+        r"\(1 - a\) (p_model) \+ a (.*), a = (.*) to (.*), more where p_model is far from that share, "
+        r"and at least (.*) / n_votes, b the label's share of all votes"
     )
     before, share, low, high, thin = re.fullmatch(formula, formulas["p"]).groups()
     begins_with = (items["n_positive"].sum() + 0.5) / (items["n_votes"].sum() + 1.0)

@@ -121,7 +121,7 @@ def find_outliers(
     >>> votes = me.simulate_votes(n_items=60, n_annotators=4, votes_per_item=3, seed=1).votes
     >>> tables = find_outliers(me.fit(votes, draws=50))
     >>> tables["outliers"].filter(kind="item", ranking="entropy", rank=1)["reason"].item()
-    'entropy 0.68... of at most 0.693 nats; ... of 3 votes 1; p = ...'
+    'entropy 0.67... of at most 0.693 nats; ... of 3 votes 1; p = ...'
     """
     sums = sums or sum_items(consensus, entropies, advance=advance)
     outliers, summaries, agreement = list[pl.DataFrame](), list[pl.DataFrame](), list[pl.DataFrame]()
