@@ -270,12 +270,12 @@ def rater_findings(fit: QuestionFit, frame: pl.DataFrame) -> Iterator[Finding]:
         first, *further = ordered.rows(named=True)
         unit = "points" if figure == "bias" else "points where the others' rises by 1"
         size = f"{first[figure]:+.2f} {unit} ({first[figure + '_low']:+.2f} to {first[figure + '_high']:+.2f})"
-        also = f"; so do {many(len(further), 'other')}" if further else ""
+        also = f"; {many(len(further), 'other')} likewise" if further else ""
         level: Level = "doubt" if role in ("reversed", "random", "severe", "lenient") else "note"
         yield finding_of(
             fit, "ratings", role, first[figure], low=first[figure + "_low"], high=first[figure + "_high"],
             n=int(first["n_votes"]), subject=first["name"], level=level,
-            text=f"{first['name']} {habit}: {size} over {first['n_votes']:,} votes{also}",
+            text=f"{first['name']} {habit}: {size} over {first['n_votes']:,} votes{also}.",
             meaning="Plain means and medians move with who rated an item; the consensus takes raters as they are.",
             remedy="See the table raters; ask these raters how they read the scale, or leave them out (--exclude).",
         )  # fmt: skip
