@@ -50,11 +50,14 @@ def test_more_than_two_labels_have_their_own_words(graded_run):
         assert word not in text.lower(), word
 
 
-def test_numbers_as_labels_are_said_to_be_unordered(graded_run, many_run, plain_run):
-    [note] = order_notes(graded_run)
+def test_numbers_taken_as_names_are_said_to_be_unordered(graded_run, many_run, plain_run, tmp_path):
+    assert order_notes(graded_run) == []  # taken as levels
+    frame = vote_frame(labels=tuple("12345"), questions=("rating",), n_items=60)
+    names_run = read_run(make_run(frame, tmp_path / "run", scale="nominal"))
+    [note] = order_notes(names_run)
     assert note.startswith("The labels are numbers, from 1 to 5, but are taken as unordered names")
     assert note.endswith("1 for 2 counts as just as wrong as 1 for 5.")
-    assert note in render(graded_run) and note in dataset_card(graded_run)
+    assert note in render(names_run) and note in dataset_card(names_run)
     assert order_notes(read_run(many_run)) == order_notes(read_run(plain_run)) == []
 
 

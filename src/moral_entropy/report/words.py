@@ -133,7 +133,7 @@ def label_notes(run: Run) -> list[str]:
 
 def order_notes(run: Run) -> list[str]:
     """Say of labels that are numbers that they are taken as unordered."""
-    large = [question for question in run.questions if question.positive is None]
+    large = [question for question in run.questions if question.positive is None and question.scale == "nominal"]
     graded = [question for question in large if all(map(_is_number, question.labels))]
     if not graded:
         return []
