@@ -29,22 +29,13 @@ from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.findings import Finding, warning_sentences, without_warnings
 from moral_entropy.items.table import ItemSums, find_outliers, sum_items
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.model.copies import (
-    LEAST_SHARED,
-    Copies,
-    count_once,
-    joined,
-    linked,
-    pairs_of,
-    votes_of_annotators,
-)
+from moral_entropy.model.copies import LEAST_SHARED, Groups, count_once, joined, linked, pairs_of, votes_of_annotators
 from moral_entropy.model.fit import (
     ITEM_COLUMNS,
     affordable_draws,
     fit_parameters,
     log_posterior,
     read_off,
-    with_merged,
     with_named,
 )
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
@@ -56,8 +47,8 @@ from moral_entropy.options import AuditOptions, FitOptions
 from moral_entropy.pipeline import write_run
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.rules.cells import RuleSums, rule_sums, sort_into_cells
-from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
-from moral_entropy.rules.table import grade_rules
+from moral_entropy.rules.rules import PUBLISHED, Rule, as_rules
+from moral_entropy.rules.table import default_rules, grade_rules
 from moral_entropy.runs.folder import write_table, writing
 from moral_entropy.runs.make import count_votes, entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.run import Run
@@ -99,9 +90,13 @@ class Plan(NamedTuple):
 # --- Workers: pure functions of a partition ------------------------------------------------------------------------
 
 
-def _patterns(votes: Votes, ballot: Ballot, options: FitOptions, *, whole: bool = False) -> Patterns:
+def _patterns(
+    votes: Votes, ballot: Ballot, options: FitOptions, fitted: dict[str, Any] | None = None, *, whole: bool = False
+) -> Patterns:
+    """Return the rows of a ballot; those who count as one in a fit vote once."""
     domains = domains_of(votes, ballot) if options.by_domain else None
-    return collapse(ballot, use_gold=options.use_gold, domains=domains, whole=whole)
+    patterns = collapse(ballot, use_gold=options.use_gold, domains=domains, whole=whole)
+    return count_once(patterns, fitted["counted_groups"]) if fitted and fitted["counted_groups"] else patterns
 
 
 def _coded(part: Part, shape: Shape, options: FitOptions) -> tuple[list[Patterns], list[Any]]:
@@ -122,10 +117,6 @@ def _pairs(patterns: Patterns, busy: Ints) -> Floats:
     return np.concatenate([pair_xap for _, pair_xap in pairs_of(patterns, busy)], axis=1)
 
 
-def _pattern(coded: tuple[list[Patterns], Any], b: int) -> Patterns:
-    return coded[0][b]
-
-
 def _same(value: Any) -> Any:
     return value
 
@@ -143,10 +134,6 @@ def plus(left_sum: Any, two: Any) -> Any:
     return left_sum + two
 
 
-def _sum(sums: Sequence[Any]) -> Any:
-    return reduce(plus, sums)
-
-
 def _score(number: int, n_parts: int, part: Part, shape: Shape, plan: Plan) -> tuple[list[Any], list[Any]]:
     """Compute p of a partition, write its rows, and return sums; and the items that the driver holds."""
     consensus = _consensus_of(load_part(part, shape), plan)
@@ -162,7 +149,8 @@ def _score(number: int, n_parts: int, part: Part, shape: Shape, plan: Plan) -> t
     graded = rule_sums(cells, members, plan.options.grade.costs)
     items_held = []
     for fit in consensus.fits:
-        nth, gold = _every_nth(fit, n_parts), _with_gold(fit, n_parts)
+        nth = np.arange(0, fit.ballot.n_items, max(1, -(-fit.ballot.n_votes * n_parts // SAMPLE_VOTES)))
+        gold = np.flatnonzero(fit.ballot.gold_i != UNKNOWN)[: MOST_GOLD // n_parts]
         sample = _items_of(consensus, fit, nth, fit.ballot.n_items / max(len(nth), 1))
         items_held.append((sample, _items_of(consensus, fit, gold, 1.0)))
     return [list(entropy_sums(consensus, entropies)), graded, sum_items(consensus, entropies)], items_held
@@ -173,48 +161,33 @@ def _consensus_of(votes: Votes, plan: Plan) -> Consensus:
     options, fits = plan.options.fit, []
     ballots = tuple(ballot.with_totals(*total[:2]) for ballot, total in zip(votes.ballots, plan.totals, strict=True))
     for b, ballot in enumerate(ballots):
-        fitted, copies = _load_fit(Path(plan.folder), b)
-        patterns = _patterns(votes, ballot, options)
-        patterns = count_once(patterns, copies) if copies.any else patterns
+        fitted = _load_fit(Path(plan.folder), b)
+        patterns = _patterns(votes, ballot, options, fitted)
         arguments = (ballot, patterns, fitted["states"], fitted["mode"], fitted["drawn"], options)
-        items = read_off(*arguments, None, silent)
-        fits.append(_fit(ballot, patterns, options, copies, fitted, items))
+        fits.append(_fit(ballot, patterns, options, fitted, read_off(*arguments, None, silent)))
     return Consensus(replace(votes, ballots=ballots), tuple(fits), plan.priors, options)
 
 
 def _fit(
-    ballot: Ballot,
-    patterns: Patterns,
-    options: FitOptions,
-    copies: Copies,
-    fitted: dict[str, Any],
-    items: dict[str, Any],
+    ballot: Ballot, patterns: Patterns, options: FitOptions, fitted: dict[str, Any], items: dict[str, Any]
 ) -> QuestionFit:
-    fit = QuestionFit(ballot=ballot, patterns=patterns, options=options, copies=copies, **fitted, **items)
+    fit = QuestionFit(ballot=ballot, patterns=patterns, options=options, **fitted, **items)
     # Recalibration learns from the gold of all items at once.
     vars(fit)["recalibrated"] = None
     return fit
 
 
-def _save_fit(folder: Path, b: int, fitted: dict[str, Any], copies: Copies) -> None:
+def _save_fit(folder: Path, b: int, fitted: dict[str, Any]) -> None:
     """Write what a fit found where workers see it; draws are mapped into memory, and shared by those of one machine."""
     for name, values in fitted["drawn"]._asdict().items():
         np.save(folder / f".{b}-{name}.npy", values)
-    (folder / f".{b}.pickle").write_bytes(pickle.dumps((fitted | {"drawn": None}, copies)))
+    (folder / f".{b}.pickle").write_bytes(pickle.dumps(fitted | {"drawn": None}))
 
 
-def _load_fit(folder: Path, b: int) -> tuple[dict[str, Any], Copies]:
-    fitted, copies = pickle.loads((folder / f".{b}.pickle").read_bytes())
+def _load_fit(folder: Path, b: int) -> dict[str, Any]:
+    fitted: dict[str, Any] = pickle.loads((folder / f".{b}.pickle").read_bytes())
     draws = (np.asarray(np.load(folder / f".{b}-{name}.npy", mmap_mode="r")) for name in Parameters._fields)
-    return fitted | {"drawn": Parameters(*draws)}, copies
-
-
-def _every_nth(fit: QuestionFit, n_parts: int) -> Ints:
-    return np.arange(0, fit.ballot.n_items, max(1, -(-fit.ballot.n_votes * n_parts // SAMPLE_VOTES)))
-
-
-def _with_gold(fit: QuestionFit, n_parts: int) -> Ints:
-    return np.flatnonzero(fit.ballot.gold_i != UNKNOWN)[: MOST_GOLD // n_parts]
+    return fitted | {"drawn": Parameters(*draws)}
 
 
 def _items_of(consensus: Consensus, fit: QuestionFit, rows: Ints, stands_for: float) -> dict[str, Any]:
@@ -272,7 +245,7 @@ def audit_on_cluster(
         plan = Plan(str(folder.resolve()), _rules(shape, options), options, priors_for(votes, options.priors), totals)
         with watch.timing("fit"):
             for b in range(len(totals)):
-                rows = [client.submit(_pattern, pair, b) for pair in coded]
+                rows = [client.submit(getitem, client.submit(getitem, pair, 0), b) for pair in coded]
                 fit_question(client, rows, votes, b, plan, log, progress)
             del coded, rows
         with watch.timing("items"):
@@ -341,7 +314,7 @@ def added(client: Any, sums: Sequence[Any]) -> Any:
     """Add up sums where they are, some at a time and always in the same order."""
     while len(sums) > 1:
         pieces = [sums[first : first + FAN_IN] for first in range(0, len(sums), FAN_IN)]
-        sums = [client.submit(_sum, piece, pure=False) for piece in pieces]
+        sums = [client.submit(reduce, plus, piece, pure=False) for piece in pieces]
     return sums[0].result()
 
 
@@ -352,14 +325,13 @@ def _gathered(client: Any, function: Callable[..., Any], parts: Sequence[Part], 
 def _rules(shape: Shape, options: AuditOptions) -> tuple[Rule, ...]:
     """Return the rules that are graded; those that look at all items at once need one machine."""
     if options.grade.rules is None:
-        rules = [*RULES.values()]
-        rules += [PLURALITY] if any(len(labels) > 2 for _, labels, *_ in shape.questions) else []
-        return (*rules, *([PUBLISHED] if shape.roles.get("published") else []))
-    rules = list(as_rules(options.grade.rules))
+        many_labels = any(len(labels) > 2 for _, labels, *_ in shape.questions)
+        return default_rules(many_labels=many_labels, published=bool(shape.roles.get("published")))
+    rules = as_rules(options.grade.rules)
     if apart := [rule.name for rule in rules if not rule.pointwise and rule != PUBLISHED]:
         msg = f"the rule {apart[0]!r} looks at all items at once, which needs one machine. Audit without --cluster."
         raise UsageError(msg)
-    return tuple(rules)
+    return rules
 
 
 def fit_question(
@@ -367,10 +339,9 @@ def fit_question(
 ) -> None:
     """Find mode and draws of one question from sums over the partitions; write them where workers see them."""
     options, ballot = plan.options.fit, votes.ballots[b]
-    alone = Copies(np.arange(ballot.n_annotators))
-    copies = _copies(client, cast, ballot.n_annotators, log) if options.mixed else alone
-    copies = with_named(copies, votes, ballot, options)
-    rows = [client.submit(count_once, part, copies, pure=False) for part in cast] if copies.any else cast
+    groups = _copies(client, cast, ballot.n_annotators, log) if options.mixed else []
+    groups = with_named(groups, votes, ballot, options)
+    rows = [client.submit(count_once, part, groups, pure=False) for part in cast] if groups else cast
 
     def spread(function: Callable[..., Any], *further: Any) -> Any:
         # One task holds the arguments: it is sent once, and can be run again where it is lost.
@@ -382,20 +353,18 @@ def fit_question(
     posterior = replace(log_posterior(votes, ballot, sample, plan.priors, options), spread=spread)
     n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))
     n_rates = ballot.n_annotators * ballot.n_labels**2 * len(votes.ballots)
-    fitted = fit_parameters(posterior, ballot, min(n_draws, DRAWN_NUMBERS // n_rates), options, progress)
-    if copies.any:
-        fitted |= with_merged(fitted, copies)
-    _save_fit(Path(plan.folder), b, fitted, copies)
+    n_draws = min(n_draws, DRAWN_NUMBERS // n_rates)
+    _save_fit(Path(plan.folder), b, fit_parameters(posterior, ballot, groups, n_draws, options, progress))
 
 
-def _copies(client: Any, rows: Sequence[Any], n_annotators: int, log: ReadingLog) -> Copies:
+def _copies(client: Any, rows: Sequence[Any], n_annotators: int, log: ReadingLog) -> Groups:
     """Find identical annotators from sums over the partitions."""
     votes_a = added(client, [client.submit(votes_of_annotators, part, pure=False) for part in rows])
     busy = np.flatnonzero(votes_a >= LEAST_SHARED)
     if len(busy) > MOST_COMPARED:
         log.note(f"copies are not looked for among more than {MOST_COMPARED:,} annotators on a cluster.")
     if not 1 < len(busy) <= MOST_COMPARED:
-        return Copies(np.arange(n_annotators))
+        return []
     pair_xab = added(client, [client.submit(_pairs, part, busy, pure=False) for part in rows])
     return joined([linked(busy, 0, *pair_xab)], n_annotators)
 
@@ -409,14 +378,13 @@ def _joined(rows: Sequence[Patterns]) -> Patterns:
     return replace(rows[0], start_r=start_r.astype(np.int64), row_i=row_i, **columns)
 
 
-def _stacked(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    join: dict[str, Callable[[list[Any]], Any]] = {"items": pl.concat}
-    return {name: join.get(name, np.concatenate)([piece[name] for piece in pieces]) for name in pieces[0]}
-
-
 def _hold(votes: Votes, items_held: Sequence[Sequence[dict[str, Any]]], plan: Plan) -> Consensus:
     """Return the consensus on the items that the driver holds; those of a sample stand for all."""
-    columns = [_stacked([part[b] for part in items_held]) for b in range(len(votes.ballots))]
+    join: dict[str, Callable[[list[Any]], Any]] = {"items": pl.concat}
+    columns = [
+        {name: join.get(name, np.concatenate)([part[name] for part in parts]) for name in parts[0]}
+        for parts in zip(*items_held, strict=True)
+    ]
     ballots, first = [], 0
     for ballot, column, total in zip(votes.ballots, columns, plan.totals, strict=True):
         item_i = first + np.arange(len(column["count_i"]))
@@ -428,12 +396,11 @@ def _hold(votes: Votes, items_held: Sequence[Sequence[dict[str, Any]]], plan: Pl
     votes = replace(votes, items=items, domain_i=np.concatenate(domain_i), ballots=tuple(ballots))
     fits = []
     for b, (ballot, column, total) in enumerate(zip(ballots, columns, plan.totals, strict=True)):
-        fitted, copies = _load_fit(Path(plan.folder), b)
-        patterns = _patterns(votes, ballot, plan.options.fit, whole=True)
-        patterns = count_once(patterns, copies) if copies.any else patterns
+        fitted = _load_fit(Path(plan.folder), b)
+        patterns = _patterns(votes, ballot, plan.options.fit, fitted, whole=True)
         vars(patterns)["items_d"] = total[2]
         columns_held = {name: column[name] for name in ITEM_COLUMNS}
-        fits.append(_fit(ballot, patterns, plan.options.fit, copies, fitted, columns_held))
+        fits.append(_fit(ballot, patterns, plan.options.fit, fitted, columns_held))
     return Consensus(votes, tuple(fits), plan.priors, plan.options.fit)
 
 

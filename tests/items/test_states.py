@@ -10,7 +10,7 @@ from support import random_rows, votes_of
 import moral_entropy as me
 from moral_entropy.explanation import explain_item
 from moral_entropy.items.states import counted_votes
-from moral_entropy.model.copies import Copies, count_once
+from moral_entropy.model.copies import count_once
 from moral_entropy.model.patterns import collapse
 from moral_entropy.planning import next_votes
 
@@ -21,7 +21,7 @@ def test_votes_of_an_item_are_counted_as_those_of_all_rows_are():
     votes = votes_of(random_rows(np.random.default_rng(4), 80, 7, 3, share=0.7), 3)
     ballot, groups = votes.ballots[0], [(1, 2, 5), (0, 6)]
     cast = collapse(ballot)
-    counted = count_once(cast, Copies(np.unique([0, 1, 1, 3, 4, 1, 0], return_inverse=True)[1]))
+    counted = count_once(cast, [np.array([1, 2, 5]), np.array([0, 6])])
     for i, row in enumerate(counted.row_i):
         by_voter = [divmod(int(code), 3) for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]]
         rows = [(i, who, label) for who, label in by_voter]

@@ -79,7 +79,7 @@ def test_beyond_blocks_there_are_single_rows(monkeypatch):
     [fitted] = fit(votes, draws=MANY).fits
     posterior, counts = at_its_mode(votes, fitted)
     assert fitted.curvature.method == "rows"
-    _, row_akoo = posterior.complete_blocks(fitted.mode, counts)
+    row_akoo = posterior.row_blocks(fitted.mode, counts)
     _, found_pp = covariance_of(fitted)
     for at, row_oo in enumerate(row_akoo.reshape(-1, 2, 2)):
         row = slice(posterior.n_weights + 2 * at, posterior.n_weights + 2 * at + 2)
@@ -142,14 +142,15 @@ def test_more_votes_narrow_the_interval_and_lower_the_entropy():
 
 def test_flat_directions_are_drawn_along_alike_whatever_sign_their_eigenvectors_have(monkeypatch):
     flat = SimpleNamespace(
-        information=lambda *_: np.diag([1.0, 1.0, 0.0]), complete_blocks=lambda *_: [np.ones((3, 1, 1))], n_weights=0
+        information=lambda *_: np.diag([1.0, 1.0, 0.0]), completed=lambda _: [np.full((3, 2), 2.0)], n_weights=0
     )
+    even = [np.full((3, 2), 0.5)]
     normal_sp = np.random.default_rng(0).standard_normal((5, 3))
-    curvature, root = module._dense(flat, None, None)
+    curvature, root = module._dense(flat, even, None)
     assert not curvature.positive_definite
     eigh = module.eigh
     monkeypatch.setattr(module, "eigh", lambda matrix: turned(*eigh(matrix)))
-    _, other = module._dense(flat, None, None)
+    _, other = module._dense(flat, even, None)
     assert_allclose(other(normal_sp), root(normal_sp), atol=1e-12)
     assert np.isclose(root(normal_sp)[0, 2] / normal_sp[0, 2], module.LEAST_INFORMATION**-0.5)
 

@@ -59,7 +59,7 @@ def test_a_copy_counts_once_and_votes_as_the_one_it_copies(n_labels):
     votes, alone = made(n_labels, copy=True), made(n_labels)
     copy = SIZES[n_labels][1]
     [found] = fit(votes, draws=0).fits
-    assert [group.tolist() for group in found.copies.groups] == [[1, copy]]
+    assert [group.tolist() for group in found.counted_groups] == [[1, copy]]
     at, state_iz = plain_mixed_em(votes, silent=[copy])
     assert_the_same(votes, found, at, state_iz, counts_ik=alone.ballots[0].counts_ik, some=slice(copy), silent=[copy])
     assert_allclose(found.confusion_akv[copy], found.confusion_akv[1], atol=1e-6)

@@ -85,7 +85,7 @@ def alike_groups(rows: Patterns) -> list[tuple[Ints, float, float]]:
     alike_aa = counted_aa & (chance_of_few_aa <= LEVEL) & (1.0 - same_aa <= ALIKE * (1.0 - expected_aa))
     one_p, other_p = np.nonzero(alike_aa)
     groups: list[tuple[Ints, float, float]] = []
-    for group in joined([(one_p, other_p)], len(busy)).groups if len(one_p) else ():
+    for group in joined([(one_p, other_p)], len(busy)):
         at = np.ix_(group, group)
         weight_aa = np.where(counted_aa[at], shared_aa[at], 0.0)
         shares = [float(np.average(share_aa[at], weights=weight_aa)) for share_aa in (same_aa, expected_aa)]

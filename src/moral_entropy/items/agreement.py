@@ -116,8 +116,8 @@ def _of_ballot(
 ) -> Iterator[tuple[str | float, ...]]:
     value_k = ballot_values(ballot, scale)
     figures = measure_agreement(ballot.counts_ik, ballot.count_i, value_k=value_k, interval=interval, seed=seed)
-    named = [("", figures), *(_pair_figures(votes, ballot, value_k, interval, seed) if pairs else ())]
-    for annotators, rows in named:
+    groups = [("", figures), *(_pair_figures(votes, ballot, value_k, interval, seed) if pairs else ())]
+    for annotators, rows in groups:
         yield from ((ballot.question, statistic, annotators, *row) for statistic, *row in rows)
 
 
@@ -178,7 +178,12 @@ def measure_agreement(
     >>> [round(value, 3) for _, value, *_ in measure_agreement(np.array([[3, 0], [0, 3], [2, 1]]), seed=1)]
     [0.6, 0.55, 0.556, 0.778, 0.561]
     """
-    cell_ck, weight_c = _collapsed(np.asarray(counts_ik), weight_i)
+    # Items of equal counts are put together; those without a vote are left out.
+    voted_i = counts_ik.sum(axis=1) > 0
+    weight_i = (np.ones(len(counts_ik)) if weight_i is None else weight_i)[voted_i]
+    cell_i, first_c = number_rows(counts_ik[voted_i].T)
+    cell_ck = counts_ik[voted_i][first_c].astype(np.float64)
+    weight_c = np.bincount(cell_i, weights=weight_i, minlength=len(first_c)).astype(np.float64)
     names = STATISTICS if value_k is None else (*STATISTICS, *WEIGHTED)
     draws_sc = np.concatenate([weight_c[None], _resampled(weight_c, resamples, seed)])
     n_paired = weight_c[cell_ck.sum(axis=1) >= 2].sum()
@@ -198,16 +203,6 @@ def _resampled(weight_c: Floats, resamples: int, seed: int) -> Floats:
         return np.empty((0, n_cells))
     n_draws = int(np.clip(CELLS_DRAWN // n_cells, 100, resamples))
     return np.random.default_rng(seed).multinomial(size, weight_c / weight_c.sum(), size=n_draws).astype(np.float64)
-
-
-def _collapsed(counts_ik: Ints, weight_i: Floats | None) -> tuple[Floats, Floats]:
-    """Put items of equal counts together; items without a vote are left out."""
-    weight_i = np.ones(len(counts_ik)) if weight_i is None else weight_i
-    voted_i = counts_ik.sum(axis=1) > 0
-    counts_ik, weight_i = counts_ik[voted_i], weight_i[voted_i]
-    cell_i, first_c = number_rows(counts_ik.T)
-    weight_c = np.bincount(cell_i, weights=weight_i, minlength=len(first_c))
-    return counts_ik[first_c].astype(np.float64), weight_c.astype(np.float64)
 
 
 def agreement_statistics(
@@ -319,7 +314,9 @@ def _difference(
     labels = list(a.labels) if set(a.labels) == set(labels) else labels
     value_k = label_values(labels, scale)
     names = STATISTICS if value_k is None else (*STATISTICS, *WEIGHTED)
-    counts = [_counts_of(ballot, labels) for ballot in (a, b)]
+    counts = [np.zeros((ballot.n_items, len(labels)), dtype=np.int64) for ballot in (a, b)]
+    for ballot, counts_ik in zip((a, b), counts, strict=True):
+        counts_ik[:, [labels.index(label) for label in ballot.labels]] = ballot.counts_ik
     items = [votes.items.gather(ballot.item_i) for votes, ballot in ((first, a), (second, b))]
     weights = [np.asarray(a.count_i, dtype=np.float64), np.asarray(b.count_i, dtype=np.float64)]
     draws = [_resampled(weights[0], RESAMPLES, seed), _resampled(weights[1], RESAMPLES, seed + 1)]
@@ -332,13 +329,6 @@ def _difference(
     )
     n = min(float(weight_i[ballot.votes_i >= 2].sum()) for weight_i, ballot in zip(weights, (a, b), strict=True))
     return _rows(names, first_fs - second_fs, interval, n)
-
-
-def _counts_of(ballot: Ballot, labels: Sequence[str]) -> Ints:
-    """Return the votes by item and label, in another order of the labels."""
-    counts_ik = np.zeros((ballot.n_items, len(labels)), dtype=np.int64)
-    counts_ik[:, [labels.index(label) for label in ballot.labels]] = ballot.counts_ik
-    return counts_ik
 
 
 # --- Pairs of annotators --------------------------------------------------------------------------------------------

@@ -56,21 +56,15 @@ def information_gain(p_iz: Floats, vote_azv: Floats, mix_zk: Floats | None = Non
         # What a vote tells of a state that is a label: the entropy of the vote, less its mean entropy given the label.
         gain_ia: Floats = -(p_iz @ entr(vote_azv).sum(axis=-1).T)
     else:
-        gain_ia = entr(p_iz @ mix_zk).sum(axis=1)[:, None] + _joint_with_labels(p_iz, vote_azv, mix_zk)
+        gain_ia = np.repeat(entr(p_iz @ mix_zk).sum(axis=1)[:, None], len(vote_azv), axis=1)
+        for vote_az in np.moveaxis(vote_azv, 2, 0):
+            for mix_z in mix_zk.T:
+                gain_ia += _times_log(p_iz @ (vote_az * mix_z).T)
     # Vote by vote, in place: the three-way array of all probabilities would not fit in the cache of a core.
     for vote_az in np.moveaxis(vote_azv, 2, 0):
         gain_ia -= _times_log(p_iz @ vote_az.T)
     # Never negative; rounding can leave about -1e-16.
     return np.maximum(gain_ia, 0.0, out=gain_ia)
-
-
-def _joint_with_labels(p_iz: Floats, vote_azv: Floats, mix_zk: Floats) -> Floats:
-    """Add up x log x over all pairs of label and vote, x the probability of both: `sum_ia`."""
-    sum_ia = np.zeros((len(p_iz), len(vote_azv)))
-    for vote_az in np.moveaxis(vote_azv, 2, 0):
-        for mix_z in mix_zk.T:
-            sum_ia += _times_log(p_iz @ (vote_az * mix_z).T)
-    return sum_ia
 
 
 def _times_log(chance_ia: Floats) -> Floats:
@@ -140,7 +134,10 @@ def choose_votes(
                 continue
             gain_im = information_gain(some_iz, vote_mzv, mix_zk)
             if not repeats:
-                gain_im[_voted(start_i, code_v, n_labels, column_a, chunk)] = -1.0
+                start_n = start_i[chunk.start : chunk.stop + 1]
+                column_v = column_a[code_v[start_n[0] : start_n[-1]] // n_labels]
+                row_v, cast_v = np.repeat(np.arange(len(some_iz)), np.diff(start_n)), column_v != NOBODY
+                gain_im[row_v[cast_v], column_v[cast_v]] = -1.0
             best_i = highest(gain_im)
             gain_i[chunk] = gain_im[np.arange(len(best_i)), best_i]
             chosen_i[chunk] = np.where(gain_i[chunk] >= 0, asked_m[best_i], NOBODY)
@@ -162,12 +159,3 @@ def average_votes(vote_azv: Floats, votes_a: Ints) -> Floats:
     """Return how the team votes given the state, annotators weighted by the votes they gave: `vote_zv`."""
     weight_a = np.maximum(np.asarray(votes_a, dtype=np.float64), 1e-9)
     return np.tensordot(weight_a / weight_a.sum(), vote_azv, axes=1)
-
-
-def _voted(start_i: Ints, code_v: Ints, n_labels: int, column_a: Ints, chunk: slice) -> tuple[Ints, Ints]:
-    """Return positions (item in the chunk, column) of votes that the considered annotators have already cast."""
-    first, last = start_i[chunk.start], start_i[chunk.stop]
-    row_v = np.repeat(np.arange(chunk.stop - chunk.start), np.diff(start_i[chunk.start : chunk.stop + 1]))
-    column_v = column_a[code_v[first:last] // n_labels]
-    cast_v = column_v != NOBODY
-    return row_v[cast_v], column_v[cast_v]

@@ -6,7 +6,7 @@ and says in words and with figures why each is ranked where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,12 @@ from scipy.special import entr
 from moral_entropy.items.next_votes import NOBODY, choose_votes
 from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.model.entropy import REMEDIES, EntropyParts, is_ambiguous
-from moral_entropy.model.patterns import Patterns
+from moral_entropy.model.patterns import collapse
 from moral_entropy.model.posterior import state_posterior
 from moral_entropy.names import ALL
 from moral_entropy.rules.rules import RULES
 from moral_entropy.ties import TIE, tie_key
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
 TOP, TOP_IN_DOMAIN = 100, 50
 """Items that a ranking keeps, of a whole question and of one domain of it."""
@@ -105,11 +105,15 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
         doubts["ambiguity"] = parts.ambiguity_i
     if (silent_i := ~counts_ik.any(axis=1)).any():
         doubts = {name: np.where(silent_i, np.nan, doubt_i) for name, doubt_i in doubts.items()}
-    score_ri = doubts | {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
+    score_ri, at_i = doubts, np.arange(len(item_i))
+    for name, answer_i in answers.items():
+        # The probability that the rule is wrong, where it does not agree with the consensus or abstain.
+        silent_i = (answer_i == UNKNOWN) | (answer_i == label_i)
+        score_ri[name] = np.where(silent_i, np.nan, 1.0 - p_ik[at_i, answer_i])
     # Votes do not help where the item is ambiguous.
     gain_i[is_ambiguous(p_ik.max(axis=1), parts.total_i, parts.lasting_i)] = np.nan
     score_ri[ONE_MORE_VOTE] = gain_i
-    p_i = p_ik[:, positive] if positive is not None else p_ik[np.arange(len(item_i)), label_i]
+    p_i = p_ik[:, positive] if positive is not None else p_ik[at_i, label_i]
     names, items = (fits[0].question, ballots[0].labels, positive), (item_i, votes.domain_i[item_i])
     figures = (p_i, low_i, high_i, label_i, parts.total_i)
     return ItemScores(*names, *items, counts_ik, count_i, *figures, answers, score_ri, annotator_i)
@@ -155,12 +159,6 @@ def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[s
     return answers
 
 
-def _conflict(answer_i: Ints, label_i: Ints, p_ik: Floats) -> Floats:
-    """Return the probability that the rule is wrong; NaN where it agrees with the consensus or abstains."""
-    wrong_i = 1.0 - p_ik[np.arange(len(answer_i)), answer_i]
-    return np.where((answer_i == UNKNOWN) | (answer_i == label_i), np.nan, wrong_i)
-
-
 def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     """Compute every item's gain by one more vote, and whose vote that is; items of one pattern share both.
 
@@ -169,45 +167,27 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     ballot, patterns = fit.ballot, fit.patterns
     first_r = np.empty(patterns.n_rows, dtype=np.int64)
     first_r[patterns.row_i[::-1]] = np.arange(ballot.n_items)[::-1]
-    row_n = _most_doubtful(fit, first_r)
+    row_n = np.arange(patterns.n_rows)
+    if fit.options.mixed and len(row_n) > MOST_ROWS and fit.n_draws:
+        doubt_r = (entr(fit.p_ik).sum(axis=1) - fit.ambiguity_i)[first_r]
+        row_n = np.sort(np.argpartition(-doubt_r, MOST_ROWS)[:MOST_ROWS])
     rows, item_n = patterns if len(row_n) == patterns.n_rows else patterns.take(row_n), first_r[row_n]
     # Who has voted is told by the votes as they were cast; whoever counts together with another is not asked.
-    start_n, code_v = _cast(ballot, item_n) if fit.counted_groups else (rows.start_r, rows.code_v)
+    cast = collapse(ballot, whole=True).take(item_n) if fit.counted_groups else rows
     allowed_a = np.ones(ballot.n_annotators, dtype=bool)
     allowed_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     if not fit.options.mixed:
         chances: Any = fit.model_ik[item_n]
         vote_azv, mix_zk = fit.confusion_akv, None
     else:
-        chances = _states_of(fit, rows)
+        chances = lambda at: state_posterior(rows, fit.states, fit.mode, at)  # noqa: E731
         vote_azv, mix_zk = fit.states.votes_azv(fit.confusion_akv), fit.states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": allowed_a}
-    gain_n, annotator_n = choose_votes(chances, start_n, code_v, vote_azv, ballot.votes_a, **options)
+    gain_n, annotator_n = choose_votes(chances, cast.start_r, cast.code_v, vote_azv, ballot.votes_a, **options)
     gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int32)
     gain_r[row_n] = gain_n
     named_r[row_n] = np.append(ballot.annotator_a, NOBODY)[annotator_n]
     return patterns.spread(gain_r), patterns.spread(named_r)
-
-
-def _cast(ballot: Ballot, item_n: Ints) -> tuple[Ints, Ints]:
-    """Return where the votes of some items begin, and the votes."""
-    votes_n = ballot.votes_i[item_n]
-    start_n = np.concatenate([[0], np.cumsum(votes_n)])
-    at_v = np.repeat(ballot.start_i[item_n] - start_n[:-1], votes_n) + np.arange(start_n[-1])
-    return start_n, ballot.code_v[at_v]
-
-
-def _states_of(fit: QuestionFit, rows: Patterns) -> Callable[[slice], Floats]:
-    """Return a function that computes the probabilities of the states of some rows at the mode."""
-    return lambda at: state_posterior(rows, fit.states, fit.mode, slice(at.start, min(at.stop, rows.n_rows)))
-
-
-def _most_doubtful(fit: QuestionFit, first_r: Ints) -> Ints:
-    """Return the rows to look at: all, or of very many under the mixed model those that votes can tell most about."""
-    if not fit.options.mixed or fit.patterns.n_rows <= MOST_ROWS or not fit.n_draws:
-        return np.arange(fit.patterns.n_rows)
-    doubt_r = (entr(fit.p_ik).sum(axis=1) - fit.ambiguity_i)[first_r]
-    return np.sort(np.argpartition(-doubt_r, MOST_ROWS)[:MOST_ROWS])
 
 
 def first(score_i: Floats, n: int) -> NDArray[np.int64]:

@@ -92,7 +92,11 @@ def sum_items(
     for n_done, (_, of_question) in enumerate(groupby(fits, lambda pair: pair[0].question)):
         fits_of, parts = zip(*of_question, strict=True)
         scores = score_items(votes, fits_of, stacked(parts))
-        sums.rankings.append([*_item_rankings(votes, scores), *_word_rankings(votes, scores, word_counts)])
+        rankings = list(_item_rankings(votes, scores))
+        places = (scores.item_i, scores.domain_i, scores.score_ri["entropy"])
+        for domain, words in words_by_domain(votes, *places, word_counts):
+            rankings += ranking_rows(("word", scores.question, domain), WORDS_RANKING, *words)
+        sums.rankings.append(rankings)
         sums.cells.append(_counted(np.column_stack([scores.counts_ik, scores.domain_i]), scores.count_i))
         advance((n_done + 1) / len(votes.questions))
     return sums
@@ -157,12 +161,6 @@ def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[Row]:
         reasons = item_reasons(votes, scores, ranking, at_n)
         where = ("item", scores.question, domain)
         yield from ranking_rows(where, ranking, list(islice(names, len(at_n))), score_n, reasons)
-
-
-def _word_rankings(votes: Votes, scores: ItemScores, word_counts: dict[bytes, pl.DataFrame]) -> Iterator[Row]:
-    entropy_i = scores.score_ri["entropy"]
-    for domain, words in words_by_domain(votes, scores.item_i, scores.domain_i, entropy_i, word_counts):
-        yield from ranking_rows(("word", scores.question, domain), WORDS_RANKING, *words)
 
 
 def _agreement_rows(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from moral_entropy.findings import Finding
-from moral_entropy.model.copies import Copies
+from moral_entropy.model.copies import Groups
 from moral_entropy.model.draws import Curvature, posterior_draws
 from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import Parameters
@@ -82,8 +82,8 @@ class QuestionFit:
         How the mode was found, what it looks like, and the highest other mode if it came close.
     options
         The options of the fit.
-    copies
-        Annotators who count as one.
+    counted_groups
+        Annotators whose votes were counted as one: groups of several, the one who stands for it first.
     p_ik
         The published label probabilities. Default model: those at the mode, pooled with the vote share; the paper's
         model: the mean over draws.
@@ -118,7 +118,7 @@ class QuestionFit:
     curvature: Curvature
     second_mode: SecondMode | None
     options: FitOptions
-    copies: Copies
+    counted_groups: Groups
     p_ik: Floats
     posterior_ik: Floats
     model_ik: Floats
@@ -183,12 +183,7 @@ class QuestionFit:
     @cached_property
     def counts_ik(self) -> Ints:
         """Votes per item and label as they were counted: those of annotators counted as one only once."""
-        return self.patterns.counts_rk[self.patterns.row_i] if self.copies.any else self.ballot.counts_ik
-
-    @property
-    def counted_groups(self) -> list[Ints]:
-        """Annotators whose votes were counted as one: groups of several, the one who stands for it first."""
-        return self.copies.groups if self.copies.any else []
+        return self.patterns.counts_rk[self.patterns.row_i] if self.counted_groups else self.ballot.counts_ik
 
     @cached_property
     def label_i(self) -> NDArray[np.int16]:

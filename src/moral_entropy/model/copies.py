@@ -7,14 +7,12 @@ proof of copying: the best annotators agree because they are right, and to merge
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.states import States
 from moral_entropy.votes.table import Floats, Ints
 
 LEAST_SHARED, MOST_DIFFERENT = 50, 0.01
@@ -26,43 +24,20 @@ MOST_PRODUCTS = 4e9
 ANNOTATORS_AT_ONCE = 512
 
 
-@dataclass(frozen=True, eq=False)
-class Copies:
-    """Who counts as one. Axis: **a** annotator.
-
-    Parameters
-    ----------
-    group_a
-        Number of each annotator's group, from 0 on; most are alone in theirs.
-    """
-
-    group_a: Ints
-
-    @property
-    def any(self) -> bool:
-        """Whether anybody is to be counted with another."""
-        return int(self.group_a.max(initial=-1)) + 1 < len(self.group_a)
-
-    @property
-    def groups(self) -> list[Ints]:
-        """Groups of several annotators; the first of each stands for it."""
-        return [np.flatnonzero(self.group_a == g) for g in np.flatnonzero(np.bincount(self.group_a) > 1)]
-
-    @property
-    def first_a(self) -> Ints:
-        """Who stands for each annotator: the first of the group."""
-        return np.asarray(np.unique(self.group_a, return_index=True)[1][self.group_a])
+Groups = list[Ints]
+"""Groups of several annotators who count as one, ascending; the first of each stands for it."""
 
 
-def find_copies(patterns: Patterns) -> Copies:
-    """Find identical annotators from their votes."""
-    rows = _affordable(patterns)
+def find_copies(patterns: Patterns) -> Groups:
+    """Find identical annotators from their votes; where all pairs on a row would be too many, from some rows."""
+    step = int(np.ceil((np.diff(patterns.start_r).astype(np.float64) ** 2).sum() / MOST_PRODUCTS))
+    rows = patterns if step <= 1 else patterns.take(np.arange(0, patterns.n_rows, step))
     busy = np.flatnonzero(votes_of_annotators(rows) >= LEAST_SHARED)
     links = [linked(busy, first, *pair_xap) for first, pair_xap in pairs_of(rows, busy)] if len(busy) > 1 else []
     return joined(links, patterns.n_annotators)
 
 
-def votes_of_annotators(rows: Patterns, *_: States) -> Floats:
+def votes_of_annotators(rows: Patterns) -> Floats:
     """Count the votes of every annotator; those of identical items are all counted."""
     return np.asarray(rows.votes_c.reshape(rows.n_annotators, -1).sum(axis=1))
 
@@ -93,28 +68,28 @@ def linked(busy: Ints, first: int, shared_ap: Floats, agreed_ap: Floats) -> tupl
     return busy[one_p + first], busy[other_p]
 
 
-def joined(links: Sequence[tuple[Ints, Ints]], n_annotators: int) -> Copies:
+def joined(links: Sequence[tuple[Ints, Ints]], n_annotators: int) -> Groups:
     """Put annotators who are linked in one group."""
-    if not links:
-        return Copies(np.arange(n_annotators))
-    one_p, other_p = (np.concatenate(ends) for ends in zip(*links, strict=True))
+    one_p, other_p = (np.concatenate(ends) for ends in zip(*links, strict=True)) if links else (np.empty(0),) * 2
     if (one_p == other_p).all():
-        return Copies(np.arange(n_annotators))
+        return []
     # Late: it takes a while to load, and few votes have copies.
     from scipy.sparse.csgraph import connected_components
 
     graph = csr_array((np.ones(len(one_p)), (one_p, other_p)), shape=(n_annotators, n_annotators))
-    return Copies(np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64))
+    group_a = connected_components(graph, directed=False)[1]
+    return [np.flatnonzero(group_a == g) for g in np.flatnonzero(np.bincount(group_a) > 1)]
 
 
-def _affordable(patterns: Patterns) -> Patterns:
-    """Return the rows, or a sample of them where all pairs of votes on a row would be too many."""
-    votes_r = np.diff(patterns.start_r).astype(np.float64)
-    step = int(np.ceil((votes_r**2).sum() / MOST_PRODUCTS))
-    return patterns if step <= 1 else patterns.take(np.arange(0, patterns.n_rows, step))
+def first_of(groups: Groups, n_annotators: int) -> Ints:
+    """Return who stands for each annotator: the first of the group."""
+    first_a = np.arange(n_annotators)
+    for group in groups:
+        first_a[group] = group[0]
+    return first_a
 
 
-def count_once(patterns: Patterns, copies: Copies) -> Patterns:
+def count_once(patterns: Patterns, groups: Groups) -> Patterns:
     """Let every group vote as one: its most frequent vote, of equally frequent ones the first member's.
 
     The vote goes to the first member, on all rows on which any member voted; the others then have no vote.
@@ -126,11 +101,11 @@ def count_once(patterns: Patterns, copies: Copies) -> Patterns:
     >>> from moral_entropy.model.patterns import collapse
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> votes = {"item_v": [0, 0, 0], "annotator_v": [0, 1, 2], "label_v": [0, 0, 1]}
-    >>> once = count_once(collapse(ballot_from_codes("q", ("0", "1"), **votes)), Copies(np.array([0, 1, 0])))
+    >>> once = count_once(collapse(ballot_from_codes("q", ("0", "1"), **votes)), [np.array([0, 2])])
     >>> [divmod(code, 2) for code in once.code_v.tolist()]
     [(0, 0), (1, 0)]
     """
-    first_a = copies.first_a
+    first_a = first_of(groups, patterns.n_annotators)
     annotator_v, label_v = np.divmod(patterns.code_v.astype(np.int64), patterns.n_labels)
     row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
     frame = pl.DataFrame({"row": row_v, "annotator": first_a[annotator_v], "label": label_v, "voter": annotator_v})

@@ -18,7 +18,7 @@ from scipy.special import logsumexp, softmax
 
 from moral_entropy.model import kernels
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import Counts, Parameters, Posterior
+from moral_entropy.model.posterior import Counts, Parameters, Posterior, known_information
 from moral_entropy.model.search import Optimum, pack, unpack
 from moral_entropy.model.states import States
 from moral_entropy.model.threads import over_blocks
@@ -86,11 +86,10 @@ def draw(
 
 def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvature, Root]:
     """Factor the whole curvature; where it is not that of a maximum, assume a little information in flat directions."""
-    curvature_pp = posterior.information(at, counts)
-    known_p = _known_diagonal(posterior, at, counts)
-    n_weights = posterior.n_weights
-    short_p = np.maximum(LEAST_ITEMS - np.diagonal(curvature_pp)[:n_weights], 0.0)
-    curvature_pp[np.arange(n_weights), np.arange(n_weights)] += short_p
+    curvature_pp, weights = posterior.information(at, counts), np.arange(posterior.n_weights)
+    curvature_pp[weights, weights] = np.maximum(curvature_pp[weights, weights], LEAST_ITEMS)
+    known_p = known_information(posterior.completed(counts), at)
+    known_p[weights] = np.maximum(known_p[weights], LEAST_ITEMS)
     scale_p = 1.0 / np.sqrt(known_p)
     scaled_pp = np.tril(curvature_pp) * np.outer(scale_p, scale_p)
     scaled_pp += np.tril(scaled_pp, -1).T
@@ -110,14 +109,6 @@ def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvat
     # The symmetric root: the sign and the choice of tied eigenvectors depend on the processor, this root does not.
     root_pp = (vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_pq.T
     return Curvature("dense", False, round(float(value_q[0]), 4)), lambda normal_sp: normal_sp @ root_pp * scale_p
-
-
-def _known_diagonal(posterior: Posterior, at: Parameters, counts: Counts) -> Floats:
-    # On the edge of the simplex a probability rounds to 0 or 1, and its information to nothing.
-    blocks = posterior.complete_blocks(at, counts)
-    known_p = np.concatenate([np.diagonal(block, axis1=-2, axis2=-1).ravel() for block in blocks])
-    known_p[: posterior.n_weights] = np.maximum(known_p[: posterior.n_weights], LEAST_ITEMS)
-    return known_p.clip(min=1e-12)
 
 
 def _smallest(lower_pp: Floats) -> float:
@@ -178,15 +169,6 @@ def _times(root_bpp: Floats, normal_sp: Floats) -> Floats:
     return np.asarray(step_sbq.reshape(normal_sp.shape))
 
 
-class Summaries(NamedTuple):
-    """Label probabilities over the draws: mean, interval of one label, mean entropy. Axes: **r** row, **k** label."""
-
-    mean_rk: Floats
-    low_r: Floats
-    high_r: Floats
-    entropy_r: Floats
-
-
 def summarise(
     patterns: Patterns,
     states: States,
@@ -198,8 +180,8 @@ def summarise(
     interval: float,
     threads: int | None = None,
     advance: Advance = ignore,
-) -> Summaries:
-    """Summarise every row's label probabilities over the draws.
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Summarise every row's label probabilities over the draws: mean, interval of one label, mean entropy.
 
     Parameters
     ----------
@@ -223,7 +205,7 @@ def summarise(
         vote_ks /= vote_ks.max(axis=0)
         np.maximum(vote_ks, 1e-30, out=vote_ks)
     weight_dzs = np.ascontiguousarray(states.weight_of_states(weight_sdg).transpose(1, 2, 0))
-    summaries = Summaries(np.empty((n_rows, n_labels)), *np.empty((3, n_rows)))
+    mean_rk, (low_r, high_r, entropy_r) = np.empty((n_rows, n_labels)), np.empty((3, n_rows))
     arguments = (patterns.arrays, vote_cks, weight_dzs, states.ends_ze, states.share_z, pool_r, share_rk, about_r)
     tails, rows_done = [(1.0 - interval) / 2.0, (1.0 + interval) / 2.0], [0]
 
@@ -231,14 +213,13 @@ def summarise(
         for block in range(first, last):
             lo, hi = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, n_rows)
             p_rs = np.empty((hi - lo, vote_cks.shape[-1]))
-            kernels.draw_summaries(*arguments, lo, hi, summaries.mean_rk, summaries.entropy_r, p_rs)
-            ends = np.quantile(p_rs, tails, axis=1, overwrite_input=True)
-            summaries.low_r[lo:hi], summaries.high_r[lo:hi] = ends
+            kernels.draw_summaries(*arguments, lo, hi, mean_rk, entropy_r, p_rs)
+            low_r[lo:hi], high_r[lo:hi] = np.quantile(p_rs, tails, axis=1, overwrite_input=True)
             rows_done[0] += hi - lo
             advance(rows_done[0] / n_rows)
 
     over_blocks(run, -(-n_rows // BLOCK_ROWS), threads, grain=64)
-    return summaries
+    return mean_rk, low_r, high_r, entropy_r
 
 
 def _log_states(patterns: Patterns, states: States, samples: Parameters) -> Iterator[tuple[slice, Floats]]:

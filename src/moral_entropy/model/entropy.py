@@ -147,15 +147,13 @@ def decompose_entropy(posterior: Consensus | QuestionFit | Floats) -> EntropyPar
     """
     if isinstance(posterior, Consensus):
         return stacked([decompose_entropy(fit) for fit in posterior.fits])
+    model: Model = "paper"
     if isinstance(posterior, QuestionFit):
-        total_i = entr(posterior.p_ik).sum(axis=-1)
-        return _parts(total_i, posterior.epistemic_i, posterior.ambiguity_i, posterior.options.model)
-    total_i = entr(posterior.mean(axis=0)).sum(axis=-1)
-    epistemic_i = total_i - entr(posterior).sum(axis=-1).mean(axis=0)
-    return _parts(total_i, epistemic_i, np.zeros(len(total_i)), "paper")
-
-
-def _parts(total_i: Floats, epistemic_i: Floats, ambiguity_i: Floats, model: Model) -> EntropyParts:
+        total_i, model = entr(posterior.p_ik).sum(axis=-1), posterior.options.model
+        epistemic_i, ambiguity_i = posterior.epistemic_i, posterior.ambiguity_i
+    else:
+        total_i = entr(posterior.mean(axis=0)).sum(axis=-1)
+        epistemic_i, ambiguity_i = total_i - entr(posterior).sum(axis=-1).mean(axis=0), np.zeros(len(total_i))
     # Jensen makes it non-negative; rounding can leave about -1e-16.
     annotators_i = np.clip(epistemic_i, 0.0, total_i)
     ambiguity_i = np.minimum(ambiguity_i, total_i - annotators_i)

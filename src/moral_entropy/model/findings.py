@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,8 +80,29 @@ def warn_about(findings: Iterable[Finding]) -> None:
 
 
 def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
-    yield _converged(consensus, fit)
-    yield _information_left(fit)
+    if fit.search.converged:
+        yield finding_of(fit, "fit", "converged", 1, level="good", text="the search for the best fit came to its end.")
+    else:
+        few_a, first = np.flatnonzero(fit.ballot.votes_a < 3), ""
+        if len(few_a):
+            first = f" ({len(few_a)} of them, first {annotator_name(consensus, fit, few_a[0])!r})"
+        steep = f"after {fit.search.passes:,} passes a slope of {fit.search.steepness:.2g} standard errors is left"
+        yield finding_of(
+            fit, "fit", "converged", 0, level="bad", text=f"the fit did not converge: {steep}.",
+            meaning="The search stopped before the best answer, so labels and figures may still move.",
+            remedy=f"Look at annotators with under 3 votes{first}.",
+        )  # fmt: skip
+    information = fit.curvature.smallest
+    if fit.curvature.positive_definite:
+        yield finding_of(fit, "fit", "information_left", information, level="good")
+    else:
+        share = f"share of information left: {information:z.4f}"
+        yield finding_of(
+            fit, "fit", "information_left", information, level="doubt",
+            text=f"the votes do not settle every annotator's error rates ({share}).",
+            meaning="Intervals that depend on these rates are a guess.",
+            remedy="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
+        )  # fmt: skip
     if 0 < fit.n_draws < consensus.options.draws:
         text = f"{fit.n_draws:,} draws were made, not {consensus.options.draws:,}, to save memory."
         meaning = "Intervals are a little rougher, figures are not."
@@ -97,9 +117,16 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             meaning="Nothing tells this annotator's errors from the truth: the default assumption decides.",
             remedy="Have a second annotator label some of the same items.",
         )  # fmt: skip
-    yield _votes_per_item(fit)
-    if fit.copies.any:
-        yield from (_near_copies(consensus, fit, group) for group in fit.copies.groups[:MOST_GROUPS])
+    count_i = np.where(fit.ballot.votes_i > 0, fit.ballot.count_i, 0.0)
+    per_item = float(np.average(fit.ballot.votes_i, weights=count_i)) if count_i.any() else 0.0
+    thin: dict[str, Any] = {} if per_item >= THIN else {
+        "level": "bad" if per_item < VERY_THIN else "doubt",
+        "meaning": "Too few votes to decide: the default assumption decides, and p can be sure and wrong.",
+        "remedy": "Collect second votes; until then compare runs under other priors before you trust p.",
+    }  # fmt: skip
+    text = f"{per_item:.2f} votes per item."
+    yield finding_of(fit, "votes", "votes_per_item", per_item, n=round(count_i.sum()), text=text, **thin)
+    yield from (_near_copies(consensus, fit, group) for group in fit.counted_groups[:MOST_GROUPS])
     if fit.options.mixed and fit.states.corners_only:
         yield finding_of(
             fit, "fit", "many_labels", fit.ballot.n_labels,
@@ -144,35 +171,6 @@ def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding
     )  # fmt: skip
 
 
-def _converged(consensus: Consensus, fit: QuestionFit) -> Finding:
-    if fit.search.converged:
-        return finding_of(fit, "fit", "converged", 1, level="good", text="the search for the best fit came to its end.")
-    passes, steepness = fit.search.passes, fit.search.steepness
-    return finding_of(
-        fit, "fit", "converged", 0, level="bad",
-        text=f"the fit did not converge: after {passes:,} passes a slope of {steepness:.2g} standard errors is left.",
-        meaning="The search stopped before the best answer, so labels and figures may still move.",
-        remedy=f"Look at annotators with under 3 votes{_few(consensus, fit)}.",
-    )  # fmt: skip
-
-
-def _few(consensus: Consensus, fit: QuestionFit) -> str:
-    few_a = np.flatnonzero(fit.ballot.votes_a < 3)
-    return f" ({len(few_a)} of them, first {annotator_name(consensus, fit, few_a[0])!r})" if len(few_a) else ""
-
-
-def _information_left(fit: QuestionFit) -> Finding:
-    information = fit.curvature.smallest
-    if fit.curvature.positive_definite:
-        return finding_of(fit, "fit", "information_left", information, level="good")
-    return finding_of(
-        fit, "fit", "information_left", information, level="doubt",
-        text=f"the votes do not settle every annotator's error rates (share of information left: {information:z.4f}).",
-        meaning="Intervals that depend on these rates are a guess.",
-        remedy="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
-    )  # fmt: skip
-
-
 def _second_mode(fit: QuestionFit, second: SecondMode) -> Finding:
     share_k = np.array(second.prevalence_k)
     largest = np.sort(np.argsort(-share_k, kind="stable")[:MOST_SHARES])
@@ -191,20 +189,3 @@ def _second_mode(fit: QuestionFit, second: SecondMode) -> Finding:
             "ensemble shows the other answers."
         ),
     )  # fmt: skip
-
-
-def _votes_per_item(fit: QuestionFit) -> Finding:
-    ballot = fit.ballot
-    count_i = np.where(ballot.votes_i > 0, ballot.count_i, 0.0)
-    per_item = float(np.average(ballot.votes_i, weights=count_i)) if count_i.any() else 0.0
-    finding = finding_of(
-        fit, "votes", "votes_per_item", per_item, n=round(count_i.sum()), text=f"{per_item:.2f} votes per item."
-    )
-    if per_item >= THIN:
-        return finding
-    return replace(
-        finding,
-        level="bad" if per_item < VERY_THIN else "doubt",
-        meaning="Too few votes to decide: the default assumption decides, and p can be sure and wrong.",
-        remedy="Collect second votes; until then compare runs under other priors before you trust p.",
-    )

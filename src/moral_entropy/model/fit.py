@@ -17,7 +17,7 @@ from moral_entropy.model.consensus import (
     surely_below_chance,
     youden,
 )
-from moral_entropy.model.copies import Copies, count_once, find_copies, joined
+from moral_entropy.model.copies import Groups, count_once, find_copies, first_of, joined
 from moral_entropy.model.draws import draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.graded import STRENGTH
@@ -29,7 +29,6 @@ from moral_entropy.model.search import (
     SAMPLE_PASSES,
     SAMPLE_VOTES,
     Optimum,
-    SecondMode,
     answers_start,
     find_mode,
     maximise,
@@ -181,32 +180,44 @@ def fit_ballot(
         domains=domains_of(votes, ballot) if options.by_domain else None,
         whole=texts is not None,
     )
-    copies = find_copies(cast) if options.mixed else Copies(np.arange(ballot.n_annotators))
-    copies = with_named(copies, votes, ballot, options)
-    patterns = count_once(cast, copies) if copies.any else cast
+    groups = with_named(find_copies(cast) if options.mixed else [], votes, ballot, options)
+    patterns = count_once(cast, groups) if groups else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)
-    fitted = fit_parameters(posterior, ballot, n_draws, options, advance)
-    if copies.any:
-        fitted |= with_merged(fitted, copies)
+    fitted = fit_parameters(posterior, ballot, groups, n_draws, options, advance)
     items: dict[str, Any] = read_off(
         ballot, patterns, posterior.states, fitted["mode"], fitted["drawn"], options, texts, advance
     )
-    return QuestionFit(
-        ballot=ballot, patterns=patterns, options=options, copies=copies, item_prior=item_prior, **fitted, **items
-    )
+    return QuestionFit(ballot=ballot, patterns=patterns, options=options, item_prior=item_prior, **fitted, **items)
 
 
 def fit_parameters(
-    posterior: Posterior, ballot: Ballot, n_draws: int, options: FitOptions, advance: Progress
+    posterior: Posterior, ballot: Ballot, groups: Groups, n_draws: int, options: FitOptions, advance: Progress
 ) -> dict[str, Any]:
-    """Find the mode of a log posterior, and draw around it: what a `QuestionFit` holds besides its items."""
-    optimum, second, modes = _find(posterior, options, advance)
+    """Find the mode of a log posterior, and draw around it: what a `QuestionFit` holds besides its items.
+
+    Annotators who were counted with others get the confusion rows of the one who stands for them.
+    """
+    if options.solver == "adam":
+        optimum, second = _adam(posterior, options, advance), None
+        modes = {"adam": optimum.objective}
+    else:
+        # From a derivative of about a thousand standard errors down to the tolerance is the whole way, in logs.
+        optimum, second, modes = find_mode(
+            posterior,
+            all_starts=not options.mixed,
+            watch=lambda steepness: advance("searching", min(max((3.0 - np.log10(steepness)) / 12.0, 0.0), 1.0)),
+        )
     curvature, samples, log_density_s = draw(posterior, optimum, ballot, n_draws, options.seed)
     search = Search(options.solver, optimum.objective, optimum.steepness, optimum.passes, optimum.converged, modes)
+    mode, below_a = optimum.at, below_guessing(posterior, samples, ballot.votes_a)
+    if groups:
+        first_a = first_of(groups, ballot.n_annotators)
+        mode, below_a = mode._replace(confusion_akv=mode.confusion_akv[first_a]), below_a[first_a]
+        samples = samples._replace(confusion_akv=samples.confusion_akv[:, first_a])
     return {
-        "states": posterior.states, "mode": optimum.at, "drawn": samples, "log_density_s": log_density_s,
+        "states": posterior.states, "mode": mode, "drawn": samples, "log_density_s": log_density_s,
         "pseudo": posterior.pseudo_counts(optimum.counts), "search": search, "curvature": curvature,
-        "second_mode": second, "below_a": below_guessing(posterior, samples, ballot.votes_a),
+        "second_mode": second, "below_a": below_a, "counted_groups": groups,
     }  # fmt: skip
 
 
@@ -267,28 +278,14 @@ def base_rates(ballot: Ballot) -> Floats:
     return np.asarray(votes_k / votes_k.sum())
 
 
-def with_named(copies: Copies, votes: Votes, ballot: Ballot, options: FitOptions) -> Copies:
+def with_named(groups: Groups, votes: Votes, ballot: Ballot, options: FitOptions) -> Groups:
     """Return who counts as one: those found in the votes, and those whom the user names."""
     if not options.merge:
-        return copies
-    group_a = np.unique(merged_annotators(options.merge, votes.annotators)[ballot.annotator_a], return_inverse=True)[1]
+        return groups
+    named_a = merged_annotators(options.merge, votes.annotators)[ballot.annotator_a]
+    _, first, group_a = np.unique(named_a, return_index=True, return_inverse=True)
     every_a = np.arange(ballot.n_annotators)
-    return joined([(every_a, copies.first_a), (every_a, Copies(group_a).first_a)], len(every_a))
-
-
-def _find(
-    posterior: Posterior, options: FitOptions, advance: Progress
-) -> tuple[Optimum, SecondMode | None, dict[str, float]]:
-    """Find the mode with the solver asked for."""
-    if options.solver == "adam":
-        optimum = _adam(posterior, options, advance)
-        return optimum, None, {"adam": optimum.objective}
-
-    def watch(steepness: float) -> None:
-        # From a derivative of about a thousand standard errors down to the tolerance is the whole way, in logs.
-        advance("searching", float(np.clip((3.0 - np.log10(max(steepness, 1e-300))) / 12.0, 0.0, 1.0)))
-
-    return find_mode(posterior, all_starts=not options.mixed, watch=watch)
+    return joined([(every_a, first_of(groups, len(every_a))), (every_a, first[group_a])], len(every_a))
 
 
 def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optimum:
@@ -310,15 +307,6 @@ def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optim
     prevalence_k, confusion_akv = (model.posterior(logits).detach().numpy() for logits in model.parameters())
     optimum = maximise(posterior, Parameters(prevalence_k[None], confusion_akv), max_passes=1)
     return optimum._replace(passes=options.steps, converged=optimum.steepness < RATE)
-
-
-def with_merged(fitted: dict[str, Any], copies: Copies) -> dict[str, Any]:
-    """Give annotators who were counted with others the confusion rows of the one who stands for them."""
-    mode, samples, first_a = fitted["mode"], fitted["drawn"], copies.first_a
-    return {
-        "mode": mode._replace(confusion_akv=mode.confusion_akv[first_a]), "below_a": fitted["below_a"][first_a],
-        "drawn": samples._replace(confusion_akv=samples.confusion_akv[:, first_a]),
-    }  # fmt: skip
 
 
 def read_off(
@@ -352,23 +340,20 @@ def read_off(
         about_r = _about(ballot, p_rk)
         settings: dict[str, Any] = {"interval": options.interval, "threads": options.threads}
         settings["advance"] = lambda share: advance("drawing", share)
-        over = summarise(patterns, states, samples, pool_r=pool_r, share_rk=share_rk, about_r=about_r, **settings)
-        low_r, high_r = over.low_r, over.high_r
-        epistemic_r = np.maximum(entr(over.mean_rk).sum(axis=1) - over.entropy_r, 0.0)
+        pools: dict[str, Any] = {"pool_r": pool_r, "share_rk": share_rk, "about_r": about_r}
+        mean_rk, low_r, high_r, entropy_r = summarise(patterns, states, samples, **pools, **settings)
+        epistemic_r = np.maximum(entr(mean_rk).sum(axis=1) - entropy_r, 0.0)
         if not options.mixed:
             # The paper's p is the mean over draws, whose likeliest label may not be the mode's.
-            votes_rk = model_rk = settle_halves(over.mean_rk)
+            votes_rk = model_rk = settle_halves(mean_rk)
             p_rk = _pooled(model_rk, pool_r, share_rk)
             before_r, about_r = about_r, _about(ballot, p_rk)
             moved = np.flatnonzero(about_r != before_r)
             if len(moved):
-                pools: dict[str, Any] = {
-                    "pool_r": pool_r[moved],
-                    "share_rk": share_rk[moved],
-                    "about_r": about_r[moved],
-                }
-                again = summarise(patterns.take(moved), states, samples, **pools, **settings)
-                low_r[moved], high_r[moved] = again.low_r, again.high_r
+                pools = {"pool_r": pool_r[moved], "share_rk": share_rk[moved], "about_r": about_r[moved]}
+                _, low_r[moved], high_r[moved], _ = summarise(
+                    patterns.take(moved), states, samples, **pools, **settings
+                )
         p_r = p_rk[np.arange(patterns.n_rows), about_r]
         low_r, high_r = np.minimum(low_r, p_r), np.maximum(high_r, p_r)
     columns = (p_rk, mode_rk, model_rk, pool_r, low_r, high_r, epistemic_r, interior_r, ambiguity_r)

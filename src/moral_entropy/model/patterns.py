@@ -193,41 +193,39 @@ def collapse(
         domain_r=domain_i,
         n_domains=n_domains,
     )
-    if whole or not items.n_rows or len(np.unique(hashes := _hashes(items, 0, SAMPLE))) > WORTHWHILE * len(hashes):
+    if whole or not items.n_rows or len(np.unique(hashes := _hashes(items, SAMPLE))) > WORTHWHILE * len(hashes):
         return items
-    _, first_g, group_i = np.unique(_hashes(items, 0), return_index=True, return_inverse=True)
+    # Two items that differ have the same hash once in 10^19.
+    _, first_g, group_i = np.unique(_hashes(items, items.n_rows), return_index=True, return_inverse=True)
     # Numbered by first appearance.
     order_g = np.argsort(first_g)
     rank_g = np.empty_like(order_g)
     rank_g[order_g] = np.arange(len(order_g))
     row_i, first_r = rank_g[group_i], first_g[order_g]
-    check_i = _hashes(items, 1)
-    if (check_i != check_i[first_r][row_i]).any():
-        return items  # Two items that differ have the same hash: one in 10^19.
     weight_r: Floats = np.bincount(row_i, weights=items.weight_r, minlength=len(first_r)).astype(np.float64)
     return replace(items.take(first_r), weight_r=weight_r, row_i=row_i)
 
 
-def _hashes(rows: Patterns, salt: int, limit: int | None = None) -> NDArray[np.uint64]:
-    """Compute 64-bit hashes of the first rows, or of all: of their votes, their known label and their domain."""
-    n_rows = min(rows.n_rows, limit or rows.n_rows)
+def _hashes(rows: Patterns, limit: int) -> NDArray[np.uint64]:
+    """Compute 64-bit hashes of the first rows: of their votes, their known label and their domain."""
+    n_rows = min(rows.n_rows, limit)
     hash_r = np.empty(n_rows, dtype=np.uint64)
     for lo in range(0, n_rows, ROWS_AT_ONCE):
         hi = min(lo + ROWS_AT_ONCE, n_rows)
         start_r = rows.start_r[lo : hi + 1]
-        mixed_v = _mix(rows.code_v[start_r[0] : start_r[-1]].astype(np.uint64), salt)
+        mixed_v = _mix(rows.code_v[start_r[0] : start_r[-1]].astype(np.uint64))
         sums_v = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed_v, dtype=np.uint64)])
         at_r = start_r - start_r[0]
         facts_r = rows.clamp_r[lo:hi].astype(np.int64) + 1
         if rows.n_domains > 1:
             facts_r = facts_r * rows.n_domains + rows.domain_r[lo:hi]
-        hash_r[lo:hi] = (sums_v[at_r[1:]] - sums_v[at_r[:-1]]) ^ _mix(facts_r.astype(np.uint64) + FACTS, salt)
+        hash_r[lo:hi] = (sums_v[at_r[1:]] - sums_v[at_r[:-1]]) ^ _mix(facts_r.astype(np.uint64) + FACTS)
     return hash_r
 
 
-def _mix(number: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+def _mix(number: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Scramble 64-bit numbers (the finaliser of splitmix64)."""
-    number = (number + np.uint64(salt + 1)) * np.uint64(0x9E3779B97F4A7C15)
+    number = (number + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return number ^ (number >> np.uint64(31))

@@ -13,8 +13,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from moral_entropy.model import kernels
 from moral_entropy.model.graded import prior_rows
@@ -49,11 +47,6 @@ class Parameters(NamedTuple):
     weight_dg: Floats
     confusion_akv: Floats
 
-    @property
-    def least(self) -> float:
-        """The smallest of all these probabilities."""
-        return float(min(self.weight_dg.min(), self.confusion_akv.min(initial=1.0)))
-
 
 class Counts(NamedTuple):
     """Expected items by domain and group, votes by annotator, label and vote, by code and state; the log likelihood."""
@@ -77,22 +70,16 @@ def vote_probabilities(states: States, confusion_akv: Floats) -> tuple[Floats, F
     return np.maximum(vote_cz / top_c[:, None], 1e-30), np.log(top_c)
 
 
-def _blocks(patterns: Patterns, n_states: int) -> NDArray[np.int64]:
-    """Return the rows at which blocks begin, of about equally many votes each."""
-    start_r = patterns.start_r
-    if start_r[-1] < SMALL:
-        return np.array([0, patterns.n_rows])
-    n_blocks = max(1, min(BLOCKS, BLOCK_NUMBERS // (patterns.n_annotators * patterns.n_labels * n_states)))
-    edges = np.searchsorted(start_r, np.linspace(0, start_r[-1], n_blocks + 1))
-    edges[0], edges[-1] = 0, patterns.n_rows
-    return edges.astype(np.int64)
-
-
 def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int | None = None) -> Counts:
     """Compute the expected counts of some votes at some parameters: one E-step."""
-    n_states, bound_b = states.n_states, _blocks(patterns, states.n_states)
+    n_states, bound_b, start_r = states.n_states, np.array([0, patterns.n_rows]), patterns.start_r
     vote_cz, top_c = vote_probabilities(states, at.confusion_akv)
     weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
+    if start_r[-1] >= SMALL:
+        # Blocks of about equally many votes.
+        n_blocks = max(1, min(BLOCKS, BLOCK_NUMBERS // vote_cz.size))
+        bound_b = np.searchsorted(start_r, np.linspace(0, start_r[-1], n_blocks + 1)).astype(np.int64)
+        bound_b[0], bound_b[-1] = 0, patterns.n_rows
     count_bcz = np.zeros((len(bound_b) - 1, len(vote_cz), n_states - 1))
     total_bdt = np.zeros((len(bound_b) - 1, patterns.n_domains, n_states))
 
@@ -104,7 +91,11 @@ def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int |
     items_dz = np.concatenate([(patterns.items_d - total_dt[:, :-1].sum(axis=1))[:, None], total_dt[:, :-1]], axis=1)
     rest_c = patterns.votes_c - count_cz.sum(axis=1)
     votes_cz = np.concatenate([rest_c[:, None], count_cz], axis=1).clip(min=0.0)
-    votes_akv = votes_by_label(states, at.confusion_akv, votes_cz)
+    votes_akv = votes_cz.reshape(patterns.n_annotators, -1, n_states).transpose(0, 2, 1)
+    if not states.corners_only:
+        # The votes of a state are shared out among the labels that it mixes.
+        shares_akv = np.matmul(states.mix_zk.T, votes_akv / states.votes_azv(at.confusion_akv))
+        votes_akv = at.confusion_akv * shares_akv
     log_likelihood = float(total_dt[:, -1].sum() + patterns.votes_c @ top_c)
     return Counts(states.add_groups(items_dz.clip(min=0.0)), votes_akv, votes_cz, log_likelihood)
 
@@ -154,14 +145,6 @@ def vote_scores(states: States, at: Parameters) -> Floats:
 
 Spread = Callable[..., Any]
 """Applies a function of patterns, states and more to all parts of the votes, wherever they are; adds up the results."""
-
-
-def votes_by_label(states: States, confusion_akv: Floats, votes_cz: Floats) -> Floats:
-    """Share the expected votes of each state out among the labels that it mixes."""
-    votes_azv = votes_cz.reshape(len(confusion_akv), -1, states.n_states).transpose(0, 2, 1)
-    if states.corners_only:
-        return votes_azv
-    return np.asarray(confusion_akv * np.matmul(states.mix_zk.T, votes_azv / states.votes_azv(confusion_akv)))
 
 
 def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: slice) -> Floats:
@@ -264,10 +247,10 @@ class Posterior:
         """Return the pseudo-counts of weights and rows: those given, and towards what domains and annotators share."""
         if self.held is not None:
             return self.held
-        weight_g = counts.items_dg.sum(axis=0) + self.pseudo_g
-        one_domain = self.patterns.n_domains == 1
-        pseudo_dg = self.pseudo_g[None] if one_domain else DOMAIN_STRENGTH * weight_g[None] / weight_g.sum()
-        pseudo_dg = np.broadcast_to(pseudo_dg, counts.items_dg.shape)
+        pseudo_dg = self.pseudo_g[None]
+        if self.patterns.n_domains > 1:
+            weight_g = counts.items_dg.sum(axis=0) + self.pseudo_g
+            pseudo_dg = np.tile(DOMAIN_STRENGTH * weight_g / weight_g.sum(), (self.patterns.n_domains, 1))
         if not self.common:
             return Parameters(pseudo_dg, self.pseudo_akv)
         common_kv = counts.votes_akv.sum(axis=0) + self.common_kv
@@ -294,9 +277,14 @@ class Posterior:
 
         It is the information with all labels known, minus the covariance of that score given the votes.
         """
-        curvature_pp = block_diag(*self.weight_blocks(at, counts), *self._known_states(at, counts))
-        curvature_pp += self.add_up(missing_information, at)
-        return np.asarray(curvature_pp)
+        curvature_pp: Floats = np.require(self.add_up(missing_information, at), requirements="W")
+        first = 0
+        for blocks in (self.weight_blocks(at, counts), self._known_states(at, counts)):
+            for block in blocks:
+                last = first + len(block)
+                curvature_pp[first:last, first:last] += block
+                first = last
+        return curvature_pp
 
     def own_information(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
         """Compute the blocks of the weights of every domain and of every annotator; what lies between is left out."""
@@ -304,28 +292,41 @@ class Posterior:
         return self.weight_blocks(at, counts), own_app
 
     def _known_states(self, at: Parameters, counts: Counts) -> Floats:
-        """Compute the information of every annotator's rows with all states known."""
-        return _on_diagonal(self.complete_blocks(at, counts)[1]) - self.unknown_label(at, counts)
-
-    def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
-        """Compute the information of weights and of each confusion row with all labels known."""
-        votes_ak = self.completed(counts).confusion_akv.sum(axis=-1)
-        return self.weight_blocks(at, counts), _multinomial(votes_ak, at.confusion_akv)
+        """Compute the information of every annotator's rows with all states known: `own_app`."""
+        n_annotators, n_labels, n_own = len(at.confusion_akv), self.patterns.n_labels, self.n_own
+        block_akop = self.row_blocks(at, counts)
+        own_akolp, label_k = (
+            np.zeros((n_annotators, n_labels, n_labels - 1, n_labels, n_labels - 1)),
+            np.arange(n_labels),
+        )
+        own_app = own_akolp.reshape(n_annotators, n_own, n_own)
+        if not self.states.corners_only:
+            # For which label a vote was is unknown: less the covariance of the score given the states.
+            excess_akvo = np.eye(n_labels)[:, 1:] - at.confusion_akv[:, :, None, 1:]
+            weighted_akvo = counts.votes_akv[..., None] * excess_akvo
+            block_akop = block_akop - weighted_akvo.swapaxes(2, 3) @ excess_akvo
+            score_axt = vote_scores(self.states, at).reshape(n_annotators, -1, n_own)
+            own_app += score_axt.swapaxes(1, 2) @ (counts.votes_cz.reshape(n_annotators, -1, 1) * score_axt)
+        own_akolp[:, label_k, :, label_k] += block_akop.swapaxes(0, 1)
+        return own_app
 
     def weight_blocks(self, at: Parameters, counts: Counts) -> Floats:
-        """Compute the information of the weights alone with all labels known."""
+        """Compute the information of the weights of every domain with all labels known."""
         return _multinomial(self.completed(counts).weight_dg.sum(axis=-1), at.weight_dg)
 
-    def unknown_label(self, at: Parameters, counts: Counts) -> Floats:
-        """Compute, per annotator, the covariance of the score given states: for which label a vote was is unknown."""
-        n_annotators, n_labels, n_own = len(at.confusion_akv), self.patterns.n_labels, self.n_own
-        if self.states.corners_only:
-            return np.zeros((n_annotators, n_own, n_own))
-        excess_akvo = np.eye(n_labels)[:, 1:] - at.confusion_akv[:, :, None, 1:]
-        blocks_akop = np.einsum("akv,akvo,akvp->akop", counts.votes_akv, excess_akvo, excess_akvo, optimize=True)
-        score_axt = vote_scores(self.states, at).reshape(n_annotators, -1, n_own)
-        weighted_axt = counts.votes_cz.reshape(n_annotators, -1, 1) * score_axt
-        return np.asarray(_on_diagonal(blocks_akop) - np.swapaxes(score_axt, 1, 2) @ weighted_axt)
+    def row_blocks(self, at: Parameters, counts: Counts) -> Floats:
+        """Compute the information of each confusion row with all labels known: `block_akop`."""
+        return _multinomial(self.completed(counts).confusion_akv.sum(axis=-1), at.confusion_akv)
+
+
+def known_information(completed: Parameters, at: Parameters) -> Floats:
+    """Return the information about every coordinate with all labels known, from counts with pseudo-counts: `known_p`.
+
+    On the edge of the simplex a probability rounds to 0 or 1, and its information to nothing: it is a little.
+    """
+    parts = [(total.sum(axis=-1, keepdims=True) * share * (1.0 - share))[..., 1:].ravel()
+             for total, share in zip(completed, at, strict=True)]  # fmt: skip
+    return np.concatenate(parts).clip(min=1e-12)
 
 
 def slope(completed: Parameters, at: Parameters) -> Floats:
@@ -339,15 +340,6 @@ def log_prior(pseudo: Parameters, at: Parameters) -> Floats:
     """Return the log density of the prior with these pseudo-counts, up to a constant; leading axes (draws) are kept."""
     weights = (pseudo.weight_dg * np.log(at.weight_dg)).sum(axis=(-2, -1))
     return np.asarray(weights + (pseudo.confusion_akv * np.log(at.confusion_akv)).sum(axis=(-3, -2, -1)))
-
-
-def _on_diagonal(block_akop: Floats) -> Floats:
-    """Put the blocks of each annotator's rows on the diagonal of one matrix: the others are 0."""
-    n_annotators, n_labels, n_other, _ = block_akop.shape
-    own_akolp = np.zeros((n_annotators, n_labels, n_other, n_labels, n_other))
-    label_k = np.arange(n_labels)
-    own_akolp[:, label_k, :, label_k] = block_akop.swapaxes(0, 1)
-    return own_akolp.reshape(n_annotators, n_labels * n_other, -1)
 
 
 def _multinomial(total: Floats, shares: Floats) -> Floats:

@@ -167,7 +167,7 @@ def _fit(log_p_ik: Floats, label_i: Ints, count_i: Floats) -> Floats:
     The power is not negative: where gold contradicts p, p counts for nothing rather than for its opposite.
     """
     cost = partial(_cost, log_p_ik=np.asfortranarray(log_p_ik), label_i=label_i, count_i=count_i)
-    x = _unchanged(log_p_ik.shape[1])
+    x: Floats = np.eye(1 + log_p_ik.shape[1])[0]
     for free in (slice(0, None), slice(1, None)):
         for _ in range(MOST_STEPS):
             value, slope, curvature = cost(x)
@@ -185,17 +185,13 @@ def _fit(log_p_ik: Floats, label_i: Ints, count_i: Floats) -> Floats:
     return x
 
 
-def _unchanged(n_labels: int) -> Floats:
-    """Return the power and biases that leave probabilities as they are."""
-    return np.asarray(np.eye(1 + n_labels)[0])
-
-
 def _cost(x: Floats, log_p_ik: Floats, label_i: Ints, count_i: Floats) -> tuple[float, Floats, Floats]:
     """Compute the log loss with its priors at a power and biases, and its first and second derivatives."""
     n_items, n_labels = log_p_ik.shape
     log_q_ik, gold = _mapped(x, log_p_ik), (np.arange(n_items), label_i)
     spread = np.array([POWER_SPREAD, *[BIAS_SPREAD] * n_labels])
-    off = (x - _unchanged(n_labels)) / spread
+    # A power of 1 and no biases leave probabilities as they are.
+    off = (x - np.eye(1 + n_labels)[0]) / spread
     value = 0.5 * float(off @ off) - float(count_i @ log_q_ik[gold])
     weighted_ik = count_i[:, None] * np.exp(log_q_ik)
     off_ik = weighted_ik.copy()

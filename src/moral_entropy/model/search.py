@@ -13,14 +13,24 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import FLOOR, Counts, Parameters, Posterior, log_prior, score, shares_of, slope
+from moral_entropy.model.posterior import (
+    FLOOR,
+    Counts,
+    Parameters,
+    Posterior,
+    known_information,
+    log_prior,
+    score,
+    shares_of,
+    slope,
+)
 from moral_entropy.model.threads import one_blas_thread
 from moral_entropy.ties import highest
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 Watch = Callable[[float], None]
 
-TOLERANCE, ROUGH, FINER = 1e-9, 1e-3, 1e-6
+TOLERANCE, ROUGH, FINER = 1e-9, 1e-3, 1e-4
 """Largest derivative left at a mode, in units of the parameter's standard error with all labels known; and in a
 search that only chooses among starts; how much less the last steps aim at."""
 
@@ -55,6 +65,9 @@ maximum, and the steepness above which none at all would lead too far in flat di
 DENSE, DENSE_CELLS, OWN_PARAMETERS = 4_000, 1e10, 90
 """Most parameters, and updates of the curvature in a pass over the votes, for which these steps use all of it; most
 parameters of an annotator for which they use its blocks."""
+
+EDGE = 1e-6
+"""Least probability from which on no share is looked at as one on the edge of the simplex."""
 
 CLOSE, APART = 5.0, 0.02
 """Nats within which another mode is remembered, and the mean difference of p from which it is another."""
@@ -96,19 +109,16 @@ def pack(at: Parameters) -> Floats:
 def unpack(x_p: Floats, like: Parameters) -> Parameters:
     """Return the parameters at some log-ratio coordinates, of the shape of others; leading axes (draws) are kept."""
     lead, n_weights = x_p.shape[:-1], like.weight_dg[..., 1:].size
-    shapes = ((*part.shape[:-1], part.shape[-1] - 1) for part in like)
-    parts = (x_p[..., :n_weights], x_p[..., n_weights:])
-    return Parameters(*(_shares(part.reshape(*lead, *shape)) for part, shape in zip(parts, shapes, strict=True)))
-
-
-def _shares(ratios: Floats) -> Floats:
-    """Turn log ratios to the first into shares, along the last axis."""
-    x = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
-    x -= x.max(axis=-1, keepdims=True)
-    # Beyond e^-600 a probability underflows, and its log is lost.
-    np.exp(np.maximum(x, -600.0, out=x), out=x)
-    x /= x.sum(axis=-1, keepdims=True)
-    return x
+    shares = []
+    for ratios, part in zip((x_p[..., :n_weights], x_p[..., n_weights:]), like, strict=True):
+        x = np.zeros((*lead, *part.shape))
+        x[..., 1:] = ratios.reshape(*lead, *part[..., 1:].shape)
+        x -= x.max(axis=-1, keepdims=True)
+        # Beyond e^-600 a probability underflows, and its log is lost.
+        np.exp(np.maximum(x, -600.0, out=x), out=x)
+        x /= x.sum(axis=-1, keepdims=True)
+        shares.append(x)
+    return Parameters(*shares)
 
 
 class _Point:
@@ -123,17 +133,15 @@ class _Point:
         self.objective = self.counts.log_likelihood + float(log_prior(pseudo, at))
         self.gradient_p = slope(completed, at)
         self.next = Parameters(*map(shares_of, completed))
-        shares = [(share[..., 1:] * (1.0 - share[..., 1:])) for share in at]
-        totals = (total.sum(axis=-1, keepdims=True) for total in completed)
-        information = [(total * share).ravel() for total, share in zip(totals, shares, strict=True)]
-        self.known_p = np.concatenate(information).clip(min=1e-12)
+        self.known_p = known_information(completed, at)
         self.step_p = pack(self.next) - self.x_p
         slope_p = np.abs(self.gradient_p) / np.sqrt(self.known_p)
-        # Shares as near to 0 or 1 as they may come, and that stay there, as modes under flat priors may.
-        pairs = [np.stack(parts)[..., 1:] for parts in zip(at, self.next, strict=True)]
-        edges = [np.minimum(pair, 1.0 - pair).max(axis=0) <= pair.shape[-1] * FLOOR + FLOOR for pair in pairs]
-        on_edge_p = np.concatenate([edge.ravel() for edge in edges])
-        self.steepness = float(np.where(on_edge_p, 0.0, slope_p).max(initial=0.0))
+        if min(share.min(initial=1.0) for share in at) < EDGE:
+            # Shares as near to 0 or 1 as they may come, and that stay there, as modes under flat priors may.
+            pairs = [np.stack(parts)[..., 1:] for parts in zip(at, self.next, strict=True)]
+            edges = [np.minimum(pair, 1.0 - pair).max(axis=0) <= pair.shape[-1] * FLOOR + FLOOR for pair in pairs]
+            slope_p[np.concatenate([edge.ravel() for edge in edges])] = 0.0
+        self.steepness = float(slope_p.max(initial=0.0))
 
 
 @one_blas_thread()
@@ -170,7 +178,12 @@ def maximise(
         step_p = 2.0 * stride * point.step_p + stride**2 * bend_p
         far = _Point(posterior, unpack(point.x_p + _bounded(step_p), point.at))
         passes += 1
-        if _is_better(posterior, far, middle):
+        # A long step is kept where it is not steeper by much or, where the prior is fixed, not lower.
+        if posterior.common or posterior.patterns.n_domains > 1:
+            better_there = far.steepness <= 1.2 * middle.steepness
+        else:
+            better_there = far.objective >= middle.objective - 1e-9 * abs(middle.objective)
+        if better_there:
             farthest = 4.0 * farthest if stride == farthest else farthest
             point = far
         else:
@@ -248,15 +261,8 @@ def _mixed_step(history: list[tuple[Floats, Floats]], scale_p: Floats) -> Floats
     return np.asarray(step_p - weight_h @ (moved_hp + changed_hp))
 
 
-def _is_better(posterior: Posterior, there: _Point, here: _Point) -> bool:
-    """Tell whether a long step is kept: it is not steeper by much or, where the prior is fixed, not lower."""
-    if posterior.common or posterior.patterns.n_domains > 1:
-        return there.steepness <= 1.2 * here.steepness
-    return there.objective >= here.objective - 1e-9 * abs(here.objective)
-
-
 def find_mode(
-    posterior: Posterior, *, all_starts: bool, max_passes: int = MAX_PASSES, watch: Watch | None = None
+    posterior: Posterior, *, all_starts: bool, watch: Watch | None = None
 ) -> tuple[Optimum, SecondMode | None, dict[str, float]]:
     """Find the best mode; return also the second best, and the objective reached from each start.
 
@@ -267,13 +273,13 @@ def find_mode(
     all_starts
         Whether several starts are tried, as for the paper's model; else the search begins at the vote shares: of
         several modes the highest is no better against known labels than the one found from there.
-    max_passes, watch
-        Passes after which a search gives up, and what is told of the steepness.
+    watch
+        What is told of the steepness.
     """
     sample = posterior.sample(SAMPLE_VOTES)
     sampled = sample is not posterior
     begin = dict(starts(sample)) if all_starts else {"share": share_start(sample)}
-    optima, most_passes = dict[str, Optimum](), max_passes if all_starts else SAMPLE_PASSES
+    optima, most_passes = dict[str, Optimum](), MAX_PASSES if all_starts else SAMPLE_PASSES
     if all_starts or sampled:
         for name, start in begin.items():
             optima[name] = maximise(sample, start, tolerance=ROUGH, max_passes=most_passes, watch=watch)
@@ -283,7 +289,7 @@ def find_mode(
     # From where a sample's search ended: quasi-Newton steps at once.
     tolerance = MANY_TOLERANCE if sampled or posterior.n_parameters > MANY_PARAMETERS else TOLERANCE
     near = MANY_NEAR if sampled else NEAR
-    optimum = maximise(posterior, at, tolerance=tolerance, near=near, max_passes=max_passes, watch=watch)
+    optimum = maximise(posterior, at, tolerance=tolerance, near=near, watch=watch)
     optimum = optimum._replace(passes=optimum.passes + sum(rough.passes for rough in optima.values()))
     if not all_starts:
         return optimum, None, {best: optimum.objective}
@@ -311,7 +317,7 @@ def starts(posterior: Posterior) -> Iterator[tuple[str, Parameters]]:
     """Yield starting parameters with their names, the paper's first; annotators and labels are all treated alike."""
     patterns = posterior.patterns
     equal_g = posterior.states.size_g / posterior.states.n_states
-    yield "paper", Parameters(np.tile(equal_g, (patterns.n_domains, 1)), _paper_rows(patterns))
+    yield "paper", Parameters(np.tile(equal_g, (patterns.n_domains, 1)), share_start(posterior).confusion_akv)
     share_rk = vote_shares(patterns, 0.01)
     yield "share", start_from(posterior, share_rk)
     for k in range(min(patterns.n_labels, MOST_LABELS)):
@@ -330,12 +336,8 @@ def share_start(posterior: Posterior) -> Parameters:
     patterns, weight_g = posterior.patterns, FEW_BETWEEN * posterior.states.size_g
     share_k = patterns.weight_r @ vote_shares(patterns, 0.5)
     weight_g[: patterns.n_labels] = patterns.n_labels * shares_of(share_k)
-    return Parameters(np.tile(shares_of(weight_g), (patterns.n_domains, 1)), _paper_rows(patterns))
-
-
-def _paper_rows(patterns: Patterns) -> Floats:
-    confusion_kv = 0.6 * np.eye(patterns.n_labels) + 0.4 / patterns.n_labels
-    return np.tile(confusion_kv, (patterns.n_annotators, 1, 1))
+    confusion_akv = np.tile(0.6 * np.eye(patterns.n_labels) + 0.4 / patterns.n_labels, (patterns.n_annotators, 1, 1))
+    return Parameters(np.tile(shares_of(weight_g), (patterns.n_domains, 1)), confusion_akv)
 
 
 def answers_start(posterior: Posterior, annotators: Ints) -> Parameters:

@@ -8,12 +8,10 @@ everything computed from states is the paper's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.votes.table import Floats
@@ -25,7 +23,6 @@ MANY_NUMBERS = 1 << 20
 """Drawn numbers from which on how annotators vote by state is computed draw by draw."""
 
 
-@dataclass(frozen=True, eq=False)
 class States:
     """A grid of states. Axes: **z** state, **k** label, **g** group of states that share a weight.
 
@@ -38,79 +35,43 @@ class States:
     ordered
         Whether labels are levels of a scale: only neighbours have states between them.
 
+    Attributes
+    ----------
+    corners_only
+        Whether every state is a label: the paper's model.
+    n_groups, n_states
+        Number of weights, one per label and one per edge; number of states.
+    group_z, size_g
+        The weight that each state has a part of; states per weight: an edge's is spread evenly over its points.
+    ends_ze, share_z
+        The two labels of each state, of a corner the same; how much of the first of them it has.
+    mix_zk, ambiguity_z
+        How much of each label a state has, its place on the simplex; the entropy of that place, in nats.
+    label_gk
+        How much of each label an item of a group has on average.
+
     Examples
     --------
     >>> States(2, points=1).mix_zk.tolist()
     [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
     """
 
-    n_labels: int
-    points: int = 0
-    ordered: bool = False
-
-    @property
-    def corners_only(self) -> bool:
-        """Whether every state is a label: the paper's model."""
-        return self.points == 0
-
-    @cached_property
-    def edges(self) -> NDArray[np.int64]:
-        """The pairs of labels that have states between them: one row each."""
-        pairs = list(combinations(range(self.n_labels), 2)) if self.points else []
-        pairs = [(low, high) for low, high in pairs if high - low == 1 or not self.ordered]
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
-
-    @property
-    def n_groups(self) -> int:
-        """Number of weights: one per label, and one per edge."""
-        return self.n_labels + len(self.edges)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return self.n_labels + len(self.edges) * self.points
-
-    @cached_property
-    def ends_ze(self) -> NDArray[np.int64]:
-        """The two labels of each state; a corner's are the same."""
-        corner_ze = np.repeat(np.arange(self.n_labels)[:, None], 2, axis=1)
-        return np.concatenate([corner_ze, np.repeat(self.edges, self.points, axis=0)])
-
-    @cached_property
-    def share_z(self) -> Floats:
-        """How much of the first of its two labels each state has."""
-        inner = np.arange(self.points, 0, -1) / (self.points + 1)
-        return np.concatenate([np.ones(self.n_labels), np.tile(inner, len(self.edges))])
-
-    @cached_property
-    def mix_zk(self) -> Floats:
-        """How much of each label a state has: its place on the simplex."""
-        mix_zk = np.zeros((self.n_states, self.n_labels))
-        at_z = np.arange(self.n_states)
-        mix_zk[at_z, self.ends_ze[:, 1]] = 1.0 - self.share_z
-        mix_zk[at_z, self.ends_ze[:, 0]] += self.share_z
-        return mix_zk
-
-    @cached_property
-    def group_z(self) -> NDArray[np.int64]:
-        """The weight that each state has a part of."""
-        edge_z = np.repeat(np.arange(len(self.edges)), self.points)
-        return np.concatenate([np.arange(self.n_labels), self.n_labels + edge_z])
-
-    @cached_property
-    def size_g(self) -> Floats:
-        """States per group: an edge's weight is spread evenly over its points."""
-        return np.bincount(self.group_z).astype(np.float64)
-
-    @cached_property
-    def label_gk(self) -> Floats:
-        """How much of each label an item of a group has on average."""
-        return np.asarray(self.add_groups(self.mix_zk.T).T / self.size_g[:, None])
-
-    @cached_property
-    def ambiguity_z(self) -> Floats:
-        """Entropy of each state's place, in nats: 0 at a corner."""
-        return np.asarray(entr(self.mix_zk).sum(axis=1))
+    def __init__(self, n_labels: int, points: int = 0, *, ordered: bool = False) -> None:
+        pairs = combinations(range(n_labels if points else 0), 2)
+        edges = np.array([pair for pair in pairs if pair[1] - pair[0] == 1 or not ordered], dtype=np.int64)
+        n_edges, corner_k, edges = len(edges), np.arange(n_labels), edges.reshape(-1, 2)
+        self.n_labels, self.points, self.corners_only = n_labels, points, points == 0
+        self.n_groups, self.n_states = n_labels + n_edges, n_labels + n_edges * points
+        self.group_z = np.concatenate([corner_k, n_labels + np.repeat(np.arange(n_edges), points)])
+        self.size_g: Floats = np.bincount(self.group_z).astype(np.float64)
+        self.ends_ze = np.concatenate([np.stack([corner_k, corner_k], axis=1), np.repeat(edges, points, axis=0)])
+        inner = np.arange(points, 0, -1) / (points + 1)
+        self.share_z: Floats = np.concatenate([np.ones(n_labels), np.tile(inner, n_edges)])
+        self.mix_zk, at_z = np.zeros((self.n_states, n_labels)), np.arange(self.n_states)
+        self.mix_zk[at_z, self.ends_ze[:, 1]] = 1.0 - self.share_z
+        self.mix_zk[at_z, self.ends_ze[:, 0]] += self.share_z
+        self.ambiguity_z: Floats = entr(self.mix_zk).sum(axis=1)
+        self.label_gk: Floats = self.add_groups(self.mix_zk.T).T / self.size_g[:, None]
 
     def add_groups(self, values_z: Floats) -> Floats:
         """Add up values along the last axis, states to groups."""
@@ -148,6 +109,7 @@ class States:
         return weight_g if self.corners_only else weight_g @ self.label_gk
 
 
+@cache
 def between_labels(n_labels: int, *, ordered: bool = False) -> States:
     """Return the states of the mixed model: finer where there are few labels, corners alone where there are very many.
 

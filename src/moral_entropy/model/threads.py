@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 
@@ -32,13 +31,13 @@ def over_blocks(run: Callable[[int, int], None], n_blocks: int, threads: int | N
     grain
         Ranges per thread: more of them balance the load, and let an interrupt through sooner.
     """
+    if n_blocks <= 1 or threads == 1:
+        for block in range(n_blocks):
+            run(block, block + 1)
+        return
     n_threads = min(n_blocks, threads or available_cores())
     n_ranges = min(n_blocks, n_threads * grain)
-    edges = [n_blocks * t // max(n_ranges, 1) for t in range(n_ranges + 1)]
-    if n_threads <= 1:
-        for first, last in pairwise(edges):
-            run(first, last)
-        return
+    edges = [n_blocks * t // n_ranges for t in range(n_ranges + 1)]
     pool = ThreadPoolExecutor(n_threads)
     try:
         list(pool.map(run, edges[:-1], edges[1:]))

@@ -6,12 +6,10 @@ diagram. Items whose gold was evidence in the fit are left out: the consensus ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.rules.cells import Cells, Groups, Membership, gather_cells, number_rows, targets_of
@@ -111,22 +109,20 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
         question, label, bins ("width" or "mass"), bin, p (mean), gold (share of items that are the label), low, high,
         n. Empty bins have no row; without gold there are none.
     """
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for fit in map(unseen_gold, consensus.fits):
         known_i = fit.ballot.gold_i != UNKNOWN
-        for target in targets_of(fit.ballot):
+        for target in targets_of(fit.ballot) if known_i.any() else ():
             where = (fit.question, fit.ballot.part, fit.ballot.labels[target])
-            rows += [(*where, *point) for point in _points(fit, known_i, target, mass)]
+            p_i, gold_i = fit.p_ik[known_i, target], fit.ballot.gold_i[known_i] == target
+            count_i, level_i = fit.ballot.count_i[known_i], _numbered(p_i)
+            equally_many_i = mass_bins(np.bincount(level_i, weights=count_i).astype(np.float64))[level_i]
+            for bins, bin_i in (("width", width_bins(p_i)), ("mass", equally_many_i)):
+                weights = (count_i * value for value in (1, p_i, gold_i))
+                n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
+                low_b, high_b = beta_interval(yes_b, n_b - yes_b, mass)
+                rows += [
+                    (*where, bins, b, sum_b[b] / n_b[b], yes_b[b] / n_b[b], low_b[b], high_b[b], round(n_b[b]))
+                    for b in np.flatnonzero(n_b).tolist()
+                ]
     return pl.DataFrame(rows, schema=SCHEMAS["audit_reliability"], orient="row")
-
-
-def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> Iterator[tuple[object, ...]]:
-    p_i, gold_i = fit.p_ik[known_i, target], fit.ballot.gold_i[known_i] == target
-    count_i, level_i = fit.ballot.count_i[known_i], _numbered(p_i)
-    equally_many_i = mass_bins(np.bincount(level_i, weights=count_i).astype(np.float64))[level_i]
-    for bins, bin_i in (("width", width_bins(p_i)), ("mass", equally_many_i)):
-        weights = (count_i * value for value in (1, p_i, gold_i))
-        n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
-        low_b, high_b = beta_interval(yes_b, n_b - yes_b, mass)
-        for b in np.flatnonzero(n_b).tolist():
-            yield bins, b, sum_b[b] / n_b[b], yes_b[b] / n_b[b], low_b[b], high_b[b], round(n_b[b])

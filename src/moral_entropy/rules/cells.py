@@ -79,12 +79,6 @@ class Membership(NamedTuple):
     group_i: Ints
     cell_gt: Ints
 
-    def by_cell(self, t: int, value_i: Floats, n_cells: int) -> Floats:
-        """Add up a value of every item by cell."""
-        weight_i = self.fit.ballot.count_i * value_i
-        by_group_g = np.bincount(self.group_i, weights=weight_i, minlength=len(self.cell_gt))
-        return np.bincount(self.cell_gt[:, t], weights=by_group_g, minlength=n_cells).astype(np.float64)
-
 
 Answers = tuple[Floats, Floats, NDArray[np.bool_]]
 """What rules answer on groups of items: `score_rg`, `decision_rg`, `tied_rg`."""
@@ -225,16 +219,17 @@ def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, f
     costs
         Costs of a wrong yes and a wrong no.
     """
-    sum_tc, cost_c = np.zeros((len(SUMS), cells.n_cells)), np.zeros(cells.n_cells)
-    for member in members:
-        p_ik, label_i = member.fit.p_ik, member.fit.label_i
-        for t, target in enumerate(targets_of(member.fit.ballot)):
-            p_i = p_ik[:, target]
+    *sum_tc, cost_c = np.zeros((len(SUMS) + 1, cells.n_cells))
+    for fit, group_i, cell_gt in members:
+        for t, target in enumerate(targets_of(fit.ballot)):
+            p_i = fit.p_ik[:, target]
             entropy_i, doubt_i = entr(p_i) + entr(1 - p_i), np.minimum(p_i, 1 - p_i)
-            for at, value_i in enumerate((np.ones(1), label_i == target, p_i, p_i * p_i, entropy_i, doubt_i)):
-                sum_tc[at] += member.by_cell(t, value_i, cells.n_cells)
-            cost_c += member.by_cell(t, np.minimum(costs[0] * (1.0 - p_i), costs[1] * p_i), cells.n_cells)
-    return RuleSums(cells, sum_tc[..., None], cost_c)
+            cost_i = np.minimum(costs[0] * (1.0 - p_i), costs[1] * p_i)
+            values = (np.ones(1), fit.label_i == target, p_i, p_i * p_i, entropy_i, doubt_i, cost_i)
+            for total_c, value_i in zip((*sum_tc, cost_c), values, strict=True):
+                by_group_g = np.bincount(group_i, weights=fit.ballot.count_i * value_i, minlength=len(cell_gt))
+                np.add.at(total_c, cell_gt[:, t], by_group_g)
+    return RuleSums(cells, np.stack(sum_tc)[..., None], cost_c)
 
 
 def gold_sums(n_cells: int, members: Sequence[Membership], *, replicates: int, seed: int = 0) -> Floats:

@@ -69,24 +69,15 @@ class Limit:
         limit = f"limit {self.limit:g}" if self.kind == "max" else f"must be at least {self.limit:g}"
         if self.value is None:
             return f"{word}: {self.figure} has no value, {limit}"
-        facts = [f"interval {_shown(self.low, 3)} to {_shown(self.high, 3)}"] if self._has_interval else []
-        facts += [f"n = {self.n:,}"] if self.n else []
+        facts = [f"n = {self.n:,}"] if self.n else []
+        if self.low is not None and self.high is not None and self.high - self.low > TIE:
+            facts.insert(0, f"interval {tie_key(self.low):.3g} to {tie_key(self.high):.3g}")
         about = f" ({'; '.join(facts)})" if facts else ""
-        return f"{word}: {self.figure} is {_told_apart(self.value, self.limit)}, {limit}{about}"
-
-    @property
-    def _has_interval(self) -> bool:
-        return self.low is not None and self.high is not None and self.high - self.low > TIE
-
-
-def _shown(value: float | None, digits: int = 4) -> str:
-    return "" if value is None else f"{tie_key(value):.{digits}g}"
-
-
-def _told_apart(value: float, limit: float) -> str:
-    """Show a value with as many digits as tell it from its limit."""
-    short = _shown(value)
-    return short if short != f"{limit:.4g}" or abs(value - limit) <= TIE else f"{tie_key(value):.9g}"
+        value = f"{tie_key(self.value):.4g}"
+        if value == f"{self.limit:.4g}" and abs(self.value - self.limit) > TIE:
+            # As many digits as tell it from its limit.
+            value = f"{tie_key(self.value):.9g}"
+        return f"{word}: {self.figure} is {value}, {limit}{about}"
 
 
 def check_limits(
@@ -135,9 +126,15 @@ def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, k
     if not name or math.isnan(limit):
         msg = f"{spec!r} is no limit. Write rule.metric=number, such as any.fdr=0.2 or care/majority.fnr=0.3."
         raise UsageError(msg)
-    row = _found(figures, name)
+    row = figures.get(name)
     if row is None:
-        raise UsageError(_unknown(frame, figures, name))
+        # With .low or .high at the end, the bound of an interval, which has none of its own.
+        bare, _, reference = name.partition("@")
+        stem, _, bound = bare.rpartition(".")
+        row = figures.get(f"{stem}@{reference}" if reference else stem)
+        if row is None or bound not in BOUNDS:
+            raise UsageError(_unknown(frame, figures, name))
+        row = {**row, "value": row[bound], "low": None, "high": None}
     facts = {key: row[key] for key in ("value", *BOUNDS, "n")}
     return Limit(name, kind, limit, **facts, outcome=_outcome(facts, kind, limit, strict=strict))
 
@@ -152,19 +149,6 @@ def _outcome(row: Mapping[str, Any], kind: Kind, limit: float, *, strict: bool) 
     else:
         holds, failed = least >= limit - TIE, greatest < limit - TIE
     return "holds" if holds else "failed" if failed else "undecided"
-
-
-def _found(figures: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] | None:
-    """Return a figure by name; with .low or .high at the end, the bound of its interval in place of it."""
-    if name in figures:
-        return figures[name]
-    bare, _, reference = name.partition("@")
-    stem, _, bound = bare.rpartition(".")
-    row = figures.get(f"{stem}@{reference}" if reference else stem)
-    if row is None or bound not in BOUNDS:
-        return None
-    # A bound has no interval of its own.
-    return {**row, "value": row[bound], "low": None, "high": None}
 
 
 def _figures(frame: pl.DataFrame) -> dict[str, dict[str, Any]]:

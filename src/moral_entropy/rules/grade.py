@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
+from scipy.special import entr, logit
 
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats, Ints
@@ -190,17 +190,12 @@ def _times(slope: Any, gap: Any) -> Any:
     return product if np.isfinite(product).all() else np.where(gap == 0, 0.0, product)
 
 
-def _logit(p: Any) -> Any:
-    with np.errstate(divide="ignore"):
-        return np.log(p) - np.log1p(-np.asarray(p))
-
-
 Generator = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
 """A convex function phi on [0, 1]: name of its divergence; minus phi, an entropy that is 0 at both ends; its slope."""
 
 # p² and p² - p make the same divergence: it does not see a linear term.
 BRIER: Generator = ("brier", lambda p: p * (1 - np.asarray(p)), lambda p: 2 * np.asarray(p) - 1)
-KL: Generator = ("kl", lambda p: entr(p) + entr(1 - np.asarray(p)), _logit)
+KL: Generator = ("kl", lambda p: entr(p) + entr(1 - np.asarray(p)), logit)
 # The kink is at ½, which the paper's threshold counts as yes.
 ZERO_ONE: Generator = ("zero_one", lambda p: np.minimum(p, 1 - np.asarray(p)),
                        lambda p: np.where(np.asarray(p) >= 0.5, 1.0, -1.0))  # fmt: skip

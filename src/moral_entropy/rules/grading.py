@@ -68,31 +68,30 @@ class Grading:
 
     def frame(self) -> pl.DataFrame:
         """Grade every rule on every group: rows of the table audit, NaN where there is no figure."""
-        rows = [row for domain, cell_c in self._cells_by_domain() for row in self._rows_of_domain(domain, cell_c)]
-        return pl.DataFrame(rows, schema=SCHEMAS["audit"], orient="row")
-
-    def _cells_by_domain(self) -> Iterator[tuple[str, Ints]]:
-        """Yield the cells of all domains, and of each: the name of the domain, and which cells have items."""
         graded_c = np.flatnonzero(self.sum_tcs[0, :, 0] > 0)
-        yield ALL, graded_c
-        if self.domains:
-            for d in np.unique(self.cells.domain_c[graded_c]):
-                name = NO_DOMAIN if d == UNKNOWN else self.domains[d]
-                yield name, graded_c[self.cells.domain_c[graded_c] == d]
+        domain_c, rows = self.cells.domain_c[graded_c], list(self._rows_of_domain(ALL, graded_c))
+        for d in np.unique(domain_c) if self.domains else ():
+            name = NO_DOMAIN if d == UNKNOWN else self.domains[d]
+            rows += self._rows_of_domain(name, graded_c[domain_c == d])
+        return pl.DataFrame(rows, schema=SCHEMAS["audit"], orient="row")
 
     def _rows_of_domain(self, domain: str, cell_c: Ints) -> Iterator[Row]:
         """Yield the rows of each question, label by label, then those of all questions and of their mean."""
         by_question: list[list[Figures]] = []
         for q in np.unique(self.cells.question_c[cell_c]).tolist():
             question, asked_c = self.questions[q], cell_c[self.cells.question_c[cell_c] == q]
-            for label, label_c in self._by_label(q, asked_c):
-                figures = self._grade_all(label_c)
+            label_c, labels = self.cells.label_c[asked_c], self.labels[q]
+            cells_of = [(labels[k], asked_c[label_c == k]) for k in np.unique(label_c)]
+            if len(labels) > 2:
+                cells_of.append((ALL, asked_c))
+            for label, cells_c in cells_of:
+                figures = self._grade_all(cells_c)
                 yield from self._rows((question, domain, label), figures)
             # The last are those of all labels together.
             by_question.append(figures)
-            if len(self.labels[q]) > 2:
+            if len(labels) > 2:
                 of_label = [
-                    {} if rule.sees == "pair" else self._grade(r, asked_c, n_labels=len(self.labels[q]))
+                    {} if rule.sees == "pair" else self._grade(r, asked_c, n_labels=len(labels))
                     for r, rule in enumerate(self.rules)
                 ]
                 yield from self._rows((question, domain, MULTICLASS), of_label)
@@ -102,25 +101,17 @@ class Grading:
             yield from self._rows((ALL, domain, ALL), together)
             yield from self._rows((MEAN, domain, ALL), [_mean(figures) for figures in zip(*by_question, strict=True)])
 
-    def _by_label(self, q: int, cell_c: Ints) -> Iterator[tuple[str, Ints]]:
-        """Yield the cells of each label of a question, and of all where there are more than two."""
-        label_c, labels = self.cells.label_c[cell_c], self.labels[q]
-        for k in np.unique(label_c):
-            yield labels[k], cell_c[label_c == k]
-        if len(labels) > 2:
-            yield ALL, cell_c
-
     def _rows(self, where: tuple[str, str, str], figures: Sequence[Figures]) -> Iterator[Row]:
         """Yield a row per rule and metric."""
+        rows_of: dict[int, list[Row]] = {}
         for rule, by_metric in zip(self.rules, figures, strict=True):
-            if not by_metric:
-                continue
-            value_ms = np.array([value_s for value_s, _ in by_metric.values()])
-            value_m, ends = value_ms[:, 0], self.interval(tuple(by_metric), value_ms)
-            low_m, high_m = (np.where(np.isnan(value_m), np.nan, end_m).tolist() for end_m in ends)
-            n_m = [round(n_s[0]) for _, n_s in by_metric.values()]
-            rows = zip(by_metric, value_m.tolist(), low_m, high_m, n_m, strict=True)
-            yield from ((*where, rule.name, self.reference, *row) for row in rows)
+            if by_metric and id(by_metric) not in rows_of:
+                value_ms = np.array([value_s for value_s, _ in by_metric.values()])
+                value_m, ends = value_ms[:, 0], self.interval(tuple(by_metric), value_ms)
+                low_m, high_m = (np.where(np.isnan(value_m), np.nan, end_m).tolist() for end_m in ends)
+                n_m = [round(n_s[0]) for _, n_s in by_metric.values()]
+                rows_of[id(by_metric)] = list(zip(by_metric, value_m.tolist(), low_m, high_m, n_m, strict=True))
+            yield from ((*where, rule.name, self.reference, *row) for row in rows_of.get(id(by_metric), ()))
 
     def interval(self, names: Sequence[str], value_ms: Floats) -> tuple[Floats, Floats]:
         """Compute central intervals over resamples, moved to the figures where their middle is elsewhere.

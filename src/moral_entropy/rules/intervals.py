@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import Floats
 
 
 def central_interval(value_ms: Floats, mass: float) -> tuple[Floats, Floats]:
@@ -42,9 +42,20 @@ def quantiles(value_ms: Floats, *shares: float) -> list[Floats]:
     >>> quantiles(np.array([[1.0, 2.0, 4.0, np.nan]]), 0.25, 0.5)
     [array([1.5]), array([2.])]
     """
-    sorted_ms = np.sort(value_ms, axis=1)
-    n_m = np.count_nonzero(~np.isnan(value_ms), axis=1)
-    return [_quantile(sorted_ms, n_m, share) for share in shares]
+    if value_ms.shape[1] == 0:
+        return [np.full(len(value_ms), np.nan)] * len(shares)
+    sorted_ms, row_m = np.sort(value_ms, axis=1), np.arange(len(value_ms))
+    last_m = (np.count_nonzero(~np.isnan(value_ms), axis=1) - 1).clip(min=0)
+    ends = []
+    for share in shares:
+        at_m = share * last_m
+        below_m = np.floor(at_m).astype(np.int64)
+        low_m, high_m = sorted_ms[row_m, below_m], sorted_ms[row_m, np.minimum(below_m + 1, last_m)]
+        with np.errstate(invalid="ignore"):
+            between_m = low_m + (at_m - below_m) * (high_m - low_m)
+        # Two infinities have no difference; a quantile that falls on one draw needs none.
+        ends.append(np.where((low_m == high_m) | (at_m == below_m), low_m, between_m))
+    return ends
 
 
 def beta_interval(
@@ -100,17 +111,3 @@ def jeffreys_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats,
     (array([0.669]), array([0.982]))
     """
     return beta_interval(hits_m, n_m - hits_m, mass)
-
-
-def _quantile(sorted_ms: Floats, n_m: Ints, share: float) -> Floats:
-    if sorted_ms.shape[1] == 0:
-        return np.full(len(sorted_ms), np.nan)
-    at_m = share * (n_m - 1).clip(min=0)
-    below_m = np.floor(at_m).astype(np.int64)
-    above_m = np.minimum(below_m + 1, (n_m - 1).clip(min=0))
-    row_m = np.arange(len(sorted_ms))
-    low_m, high_m = sorted_ms[row_m, below_m], sorted_ms[row_m, above_m]
-    with np.errstate(invalid="ignore"):
-        between_m = low_m + (at_m - below_m) * (high_m - low_m)
-    # Two infinities have no difference; a quantile that falls on one draw needs none.
-    return np.where((low_m == high_m) | (at_m == below_m), low_m, between_m)

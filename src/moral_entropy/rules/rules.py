@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from operator import eq, ge, gt
+from operator import ge, gt
 from typing import Any, Literal
 
 import numpy as np
@@ -72,7 +72,23 @@ class Rule:
         label
             Index of the label taken as positive.
         """
-        score_i = _as_scores(self, self.score(self._shown(counts_ik, label)), counts_ik, label)
+        score = np.asarray(self.score(self._shown(counts_ik, label)), dtype=float)
+        expected = counts_ik.shape if self.sees == "labels" else (len(counts_ik),)
+        if score.shape != expected:
+            msg = (
+                f"rule {self.name!r} gave an array of shape {score.shape} for {len(counts_ik):,} items; expected "
+                f"{expected}. Return a score per row of the counts."
+            )
+            raise RuleError(msg)
+        score_i = score[:, label] if self.sees == "labels" else score
+        bad = np.flatnonzero((score_i < 0) | (score_i > 1))
+        if len(bad):
+            msg = (
+                f"rule {self.name!r} scored {len(bad):,} of {len(score_i):,} items outside 0 to 1. First: row "
+                f"{bad[0]}, counts {counts_ik[bad[0]].tolist()}, score {score_i[bad[0]]:g}. Return 0, 1, a "
+                "probability, or NaN to abstain."
+            )
+            raise RuleError(msg)
         return np.where(counts_ik.sum(axis=1) > 0, score_i, np.nan)
 
     def ties(self, counts_ik: Ints, label: int) -> NDArray[np.bool_]:
@@ -88,37 +104,11 @@ class Rule:
 
     def _shown(self, counts_ik: Ints, label: int) -> NDArray[Any]:
         # A copy that cannot be written to: a rule that sorts in place must not change the votes.
-        counts = np.array(counts_ik if self.sees == "labels" else pair_of(counts_ik, label))
+        chosen_i = counts_ik[:, label]
+        pair_ip = np.column_stack([counts_ik.sum(axis=1) - chosen_i, chosen_i])
+        counts = np.array(counts_ik) if self.sees == "labels" else pair_ip
         counts.flags.writeable = False
         return counts
-
-
-def pair_of(counts_ik: Ints, label: int) -> Ints:
-    """Collapse counts to two columns: votes for other labels, votes for `label`."""
-    chosen_i = counts_ik[:, label]
-    return np.column_stack([counts_ik.sum(axis=1) - chosen_i, chosen_i])
-
-
-def _as_scores(rule: Rule, answer: Any, counts_ik: Ints, label: int) -> Floats:
-    """Check what a rule's callable returned."""
-    score = np.asarray(answer, dtype=float)
-    expected = counts_ik.shape if rule.sees == "labels" else (len(counts_ik),)
-    if score.shape != expected:
-        msg = (
-            f"rule {rule.name!r} gave an array of shape {score.shape} for {len(counts_ik):,} items; expected "
-            f"{expected}. Return a score per row of the counts."
-        )
-        raise RuleError(msg)
-    score_i = score[:, label] if rule.sees == "labels" else score
-    bad = np.flatnonzero((score_i < 0) | (score_i > 1))
-    if len(bad):
-        msg = (
-            f"rule {rule.name!r} scored {len(bad):,} of {len(score_i):,} items outside 0 to 1. First: row {bad[0]}, "
-            f"counts {counts_ik[bad[0]].tolist()}, score {score_i[bad[0]]:g}. Return 0, 1, a probability, or NaN to "
-            "abstain."
-        )
-        raise RuleError(msg)
-    return score_i
 
 
 def _k_vote(name: str, k: int) -> Rule:
@@ -127,11 +117,13 @@ def _k_vote(name: str, k: int) -> Rule:
 
 
 def _quorum(name: str, share: Fraction) -> Rule:
-    # Whole numbers throughout: 2 of 3 votes is two thirds, and 0.6666… is not.
-    def reached(counts_ip: NDArray[Any]) -> Any:
-        return counts_ip[:, 1].astype(np.int64) * share.denominator >= counts_ip.sum(axis=1) * share.numerator
-
-    return Rule(name, f"at least {share} of the votes positive", reached, pointwise=True)
+    return Rule(
+        name,
+        f"at least {share} of the votes positive",
+        # Whole numbers throughout: 2 of 3 votes is two thirds, and 0.6666… is not.
+        lambda counts_ip: counts_ip[:, 1].astype(int) * share.denominator >= counts_ip.sum(axis=1) * share.numerator,
+        pointwise=True,
+    )
 
 
 def _smoothed(name: str, pseudo_votes: float) -> Rule:
@@ -144,15 +136,14 @@ def _smoothed(name: str, pseudo_votes: float) -> Rule:
     )
 
 
-def _share(counts_ip: NDArray[Any]) -> Any:
-    return counts_ip[:, 1] / np.maximum(counts_ip.sum(axis=1), 1)
-
-
 def _majority(name: str, meaning: str, compare: Callable[[Any, Any], Any]) -> Rule:
-    def votes(compare: Callable[[Any, Any], Any]) -> Score:
-        return lambda counts_ip: compare(counts_ip[:, 1], counts_ip[:, 0])
-
-    return Rule(name, meaning, votes(compare), tied=votes(eq), pointwise=True)
+    return Rule(
+        name,
+        meaning,
+        lambda counts_ip: compare(counts_ip[:, 1], counts_ip[:, 0]),
+        tied=lambda counts_ip: counts_ip[:, 1] == counts_ip[:, 0],
+        pointwise=True,
+    )
 
 
 def _most(counts_ik: NDArray[Any]) -> Any:
@@ -184,7 +175,13 @@ RULES: dict[str, Rule] = {
         _k_vote("k-vote-3", 3),
         Rule("unanimous", "every vote positive", lambda counts_ip: counts_ip[:, 0] == 0, pointwise=True),
         _quorum("quorum-2/3", Fraction(2, 3)),
-        Rule("share", "share of positive votes, as a probability", _share, soft=True, pointwise=True),
+        Rule(
+            "share",
+            "share of positive votes, as a probability",
+            lambda counts_ip: counts_ip[:, 1] / np.maximum(counts_ip.sum(axis=1), 1),
+            soft=True,
+            pointwise=True,
+        ),
         _smoothed("smoothed-share", 0.5),
     )
 }

@@ -25,7 +25,7 @@ from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.labels import POSITIVE_NAMES
-from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
+from moral_entropy.votes.table import UNKNOWN, Votes
 
 REPLICATES = 200
 """Resamplings of the items for intervals against gold."""
@@ -133,7 +133,11 @@ def grade_rules(
     Where the consensus has only a sample of the items, `sums` are those over all, `with_gold` has those with gold.
     """
     votes = consensus.votes
-    rules = as_rules(default_rules(votes) if options.rules is None else options.rules)
+    rules = as_rules(options.rules or [])
+    if options.rules is None:
+        rules = default_rules(
+            many_labels=any(ballot.n_labels > 2 for ballot in votes.ballots), published=has_gold(votes, "published_i")
+        )
     check_options(votes, rules, reference, options)
     cells, members = sort_into_cells(with_gold or consensus, rules)
     sums = sums or rule_sums(cells, members, options.costs)
@@ -209,7 +213,16 @@ def yes_word(votes: Votes) -> str:
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
     """Replace the ballots by those of `votes`, which may have gained gold or published labels since the fit."""
     fits, ballots = consensus.fits, votes.ballots
-    if len(fits) != len(ballots) or not all(map(_same_votes, ballots, (fit.ballot for fit in fits))):
+    is_same = [
+        a is b
+        or (
+            (a.question, a.part, a.labels) == (b.question, b.part, b.labels)
+            and np.array_equal(a.start_i, b.start_i)
+            and np.array_equal(a.code_v, b.code_v)
+        )
+        for a, b in zip(ballots, (fit.ballot for fit in fits), strict=False)
+    ]
+    if len(fits) != len(ballots) or not all(is_same):
         msg = (
             f"the consensus was fitted to other votes: {', '.join(consensus.votes.questions)} with "
             f"{consensus.votes.n_votes:,} votes, not {', '.join(votes.questions)} with {votes.n_votes:,}. "
@@ -220,24 +233,14 @@ def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
     return replace(consensus, votes=votes, fits=fits)
 
 
-def _same_votes(a: Ballot, b: Ballot) -> bool:
-    same_names = (a.question, a.part, a.labels) == (b.question, b.part, b.labels)
-    return a is b or (same_names and np.array_equal(a.start_i, b.start_i) and np.array_equal(a.code_v, b.code_v))
-
-
 def has_gold(votes: Votes, column: str = "gold_i") -> bool:
     """Return whether any item has a gold label, or a published one."""
     return any((getattr(ballot, column) != UNKNOWN).any() for ballot in votes.ballots)
 
 
-def default_rules(votes: Votes) -> Sequence[Rule]:
+def default_rules(*, many_labels: bool, published: bool) -> tuple[Rule, ...]:
     """Return the rules that are graded by default."""
-    many_labels = any(ballot.n_labels > 2 for ballot in votes.ballots)
-    return [
-        *RULES.values(),
-        *([PLURALITY] if many_labels else []),
-        *([PUBLISHED] if has_gold(votes, "published_i") else []),
-    ]
+    return (*RULES.values(), *([PLURALITY] * many_labels), *([PUBLISHED] * published))
 
 
 def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: GradeOptions) -> None:
