@@ -30,7 +30,7 @@ from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 Watch = Callable[[float], None]
 
-TOLERANCE, ROUGH, FINER = 1e-9, 1e-3, 1e-4
+TOLERANCE, ROUGH, FINER = 1e-9, 1e-3, 1e-6
 """Largest derivative left at a mode, in units of the parameter's standard error with all labels known; and in a
 search that only chooses among starts; how much less the last steps aim at."""
 
