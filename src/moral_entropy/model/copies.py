@@ -72,9 +72,7 @@ def votes_of_annotators(rows: Patterns) -> Floats:
 
 
 def pairs_of(rows: Patterns, busy: Ints, commonest: int) -> Iterator[tuple[int, Floats]]:
-    """Count the votes on which pairs of annotators meet, agree, and agree on the commonest label: `pair_xap`, some of
-    them with all at a time.
-    """
+    """Count where pairs of annotators meet, agree, and agree on the commonest label: `pair_xap`, a block at a time."""
     n_labels = rows.n_labels
     row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
     shape = (rows.n_rows, rows.n_annotators * n_labels)
