@@ -313,7 +313,10 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
     """
     by_gold = run.verdict.checked_by == "gold"
     right, n = ("gold_accuracy", "gold_votes") if by_gold else (1.0 - pl.col("disagreement_others"), "n_votes")
+    # Raters of a scale have findings of their own: to be a level off is no error of that kind.
+    scales = [question.name for question in run.questions if question.levels] if not by_gold else []
     people = run.annotators.with_columns(right=right, n=n).filter(pl.col("n") >= FEW_VOTES).drop_nulls("right")
+    people = people.filter(~pl.col("question").is_in(scales))
     whom = "known answers" if by_gold else "the majority of the others"
     for (question, _), frame in people.group_by("question", "part", maintain_order=True):
         right_a, n_a = frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy()
