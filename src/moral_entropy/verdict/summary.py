@@ -36,6 +36,12 @@ NARROW, WIDE = 80, 120
 LINES = {"notes": 5, "rows": 6, "checked": 4, "groups": 3, "warnings": 6}
 """Most lines of each part: 25 in all with the heading, the header and the two last lines."""
 
+MOST_UNREAD = 6
+"""Columns that were not read and are named."""
+
+TYPING, POSITIVE = "rare labels may be typing errors", "positive label:"
+"""Beginnings of notes: one that asks for something, and one that few need."""
+
 REPORT = "report.html"
 
 FEW_VOTES, GAP, SURE = 20, 0.10, 0.99
@@ -193,7 +199,10 @@ def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
                for role in columns if role in manifest["guessed"]]  # fmt: skip
     if guessed:
         yield f"guessed: {', '.join(guessed)}"
-    yield from manifest["notes"]
+    if unread := manifest.get("not_read"):
+        yield f"not read: {', '.join(map(short_name, unread[:MOST_UNREAD]))}" + " and more" * (len(unread) > MOST_UNREAD)
+    # What may be wrong comes before what is only told: the screen has few lines.
+    yield from sorted(manifest["notes"], key=lambda note: (not note.startswith(TYPING), note.startswith(POSITIVE)))
     dropped = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
     unvoted = manifest["items_without_votes"]
     facts = [f"left out: {dropped}" * bool(dropped), f"without a vote: {many(unvoted, 'item')}" * bool(unvoted)]
