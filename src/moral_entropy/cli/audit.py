@@ -18,7 +18,9 @@ Source = Annotated[
         help="CSV, TSV, Excel, Parquet, JSON or JSON Lines; also gzipped. Several files are one set. - for a pipe.",
     ),
 ]
-Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
+Out = Annotated[
+    str | None, Option("--out", "-o", metavar="RUN", help="The run folder to write; without it, only the screen.")
+]
 Cluster = Annotated[
     str | None,
     Option(
@@ -33,8 +35,8 @@ Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")
 def audit(
     context: Context,
     source: Source,
-    out: Out,
     options: AuditOptions,
+    out: Out = None,
     settings: SettingsFile = None,
     cluster: Cluster = None,
     force: Force = False,
@@ -58,8 +60,8 @@ def audit(
         if cluster:
             from moral_entropy.scale import audit_on_cluster
 
-            if len(source) > 1:
-                msg = "--cluster reads one folder of Parquet files. Put the files into one."
+            if len(source) > 1 or out is None:
+                msg = "--cluster reads one folder of Parquet files and writes a run folder: --cluster local -o RUN."
                 raise UsageError(msg)
             run = audit_on_cluster(source[0], out, options, cluster=cluster, **keywords)
         else:

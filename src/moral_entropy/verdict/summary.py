@@ -344,6 +344,8 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
 
 
 def _commands(run: Run) -> dict[str, str]:
+    if run.path is None and run.manifest["command"]:
+        return {"keep": f"{run.manifest['command']} -o run/"}
     if run.path is None:
         return {"next": "run.spot_check()" if run.verdict.error is None else "run.save('run/')"}
     path = run.path
