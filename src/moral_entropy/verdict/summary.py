@@ -200,7 +200,8 @@ def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
     if guessed:
         yield f"guessed: {', '.join(guessed)}"
     if unread := manifest.get("not_read"):
-        yield f"not read: {', '.join(map(short_name, unread[:MOST_UNREAD]))}" + " and more" * (len(unread) > MOST_UNREAD)
+        names = [short_name(name) for name in unread[:MOST_UNREAD]]
+        yield f"not read: {', '.join(names)}{' and more' * (len(unread) > MOST_UNREAD)}"
     # What may be wrong comes before what is only told: the screen has few lines.
     yield from sorted(manifest["notes"], key=lambda note: (not note.startswith(TYPING), note.startswith(POSITIVE)))
     dropped = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
