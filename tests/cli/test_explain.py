@@ -153,18 +153,24 @@ def told(*pushes, model="paper"):
         total += push
         steps.append(Step(f"a{n}" if n else None, "1" if n else None, push, push - 0.1, push + 0.1, total))
     shown = {"p_map": 0.5, "p_model": 0.5, "p": 0.5, "p_low": 0.4, "p_high": 0.6, "label": "1", "entropy": 0.69}
-    parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "model": model}
+    parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "aleatoric": 0.6, "model": model}
     names = ("q", "", "i", None, None, "1", "0")
     return Explanation(*names, tuple(steps), **shown, **parts, clamped=False, of_several=False)
 
 
-def test_the_parts_of_the_entropy_are_named_with_their_cures():
-    lines = waterfall_lines(told(-2.0, 1.0, model="mixed"), ASCII, width=80)
+def test_the_parts_of_the_entropy_are_named_with_their_remedies():
+    lines = waterfall_lines(told(*[0.1] * 31, model="mixed"), ASCII, width=80)
     assert "  0.400 ambiguity: no vote removes it; ship the probability, not a label" in lines
     assert "  0.200 votes: more votes on the item remove it" in lines
     assert "  0.090 annotators: more votes anywhere remove it" in lines
-    assert TOO_FEW_TO_TELL in " ".join(lines)
-    assert TOO_FEW_TO_TELL not in " ".join(waterfall_lines(told(*[0.1] * 31, model="mixed"), ASCII, width=80))
+    assert TOO_FEW_TO_TELL not in " ".join(lines)
+    # Below 30 votes it is one figure, with the reason.
+    few = waterfall_lines(told(-2.0, 1.0, model="mixed"), ASCII, width=80)
+    assert [line.split(":")[0].split() for line in few if line.startswith("  0.")] == [
+        ["0.600", "item"],
+        ["0.090", "annotators"],
+    ]
+    assert TOO_FEW_TO_TELL in " ".join(few)
     paper = waterfall_lines(told(-2.0, 1.0), ASCII, width=80)
     assert not any("ambiguity" in line for line in paper)
     assert "  0.200 aleatoric: more votes on the item remove it" in paper

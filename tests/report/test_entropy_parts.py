@@ -9,33 +9,45 @@ import polars as pl
 import pytest
 
 import moral_entropy as me
-from moral_entropy.model.entropy import TOO_FEW_TO_TELL, parts_note, shown_parts
+from moral_entropy.model.entropy import TOO_FEW_TO_TELL, parts_note
 from moral_entropy.report.card import dataset_card
 from moral_entropy.report.figures import figure_specs
 from moral_entropy.report.page import page_data
 
 
-@pytest.fixture(scope="module", params=["mixed", "paper"])
-def run(request):
-    votes = me.simulate_votes(n_items=80, n_annotators=6, votes_per_item=4, seed=2).votes
-    return me.audit(votes, model=request.param, draws=40)
+PARTS = {
+    ("mixed", 4): {"aleatoric": "item", "doubt_annotators": "annotators"},
+    ("mixed", 32): {"ambiguity": "ambiguity", "doubt_votes": "votes", "doubt_annotators": "annotators"},
+    ("paper", 4): {"doubt_votes": "aleatoric", "doubt_annotators": "epistemic"},
+}
 
 
-def test_bars_are_the_parts_and_add_up_to_the_mean_entropy(run):
+@pytest.fixture(scope="module", params=PARTS)
+def run_and_parts(request):
+    model, votes_per_item = request.param
+    votes = me.simulate_votes(n_items=80, n_annotators=40, votes_per_item=votes_per_item, seed=2).votes
+    return me.audit(votes, model=model, draws=40), PARTS[request.param]
+
+
+@pytest.fixture
+def run(run_and_parts):
+    return run_and_parts[0]
+
+
+def test_bars_are_the_parts_and_add_up_to_the_mean_entropy(run_and_parts):
+    run, parts = run_and_parts
     [bars] = [spec["data"]["values"] for name, spec in figure_specs(run) if name == "entropy"]
     mean = sum(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in run.items["p"]) / run.items.height
     assert sum(bar["nats"] for bar in bars) == pytest.approx(mean, rel=1e-9)
-    assert [bar["part"] for bar in bars] == list(shown_parts(run.model).values())
+    assert [bar["part"] for bar in bars] == list(parts.values())
 
 
-def test_what_the_page_says_of_the_parts_is_what_the_library_says(run):
+def test_what_the_page_says_of_the_parts_is_what_the_library_says(run_and_parts):
+    run, parts = run_and_parts
     texts, columns = page_data(run)
     section = texts["uncertainty"]
     assert section["note"] == parts_note(run.model)
-    assert dict(columns["parts"]) == shown_parts(run.model) and set(columns["items"]) >= {
-        *shown_parts(run.model),
-        "p_model",
-    }
+    assert dict(columns["parts"]) == parts and set(columns["items"]) >= {*parts, "p_model"}
     assert all(remedy in dataset_card(run) for _, remedy in section["remedies"])
     assert (TOO_FEW_TO_TELL in dataset_card(run)) == (run.model == "mixed")
     # The bar of the only question is as wide as its box, and its parts are its width.

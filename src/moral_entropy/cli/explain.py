@@ -164,7 +164,8 @@ def _part_lines(explanation: Explanation) -> Iterator[str]:
     # Late, so that --help answers at once.
     from moral_entropy.model.entropy import ENOUGH_VOTES, REMEDIES, TOO_FEW_TO_TELL, shown_parts
 
-    for part, name in shown_parts(explanation.model, between=explanation.between_groups is not None).items():
+    n_votes = len(explanation.steps) - 1
+    for part, name in shown_parts(explanation.model, n_votes, between=explanation.between_groups is not None).items():
         yield f"  {getattr(explanation, part):.3f} {name}: {REMEDIES[part]}"
-    if explanation.model == "mixed" and len(explanation.steps) - 1 < ENOUGH_VOTES:
+    if explanation.model == "mixed" and n_votes < ENOUGH_VOTES:
         yield from wrap(TOO_FEW_TO_TELL, NARROWEST + 20)

@@ -31,6 +31,7 @@ MOST_ANNOTATORS, FEW = 5, 5
 """Annotators shown, those who are surely wrong most often first; and checked votes below which a share says nothing."""
 
 SHORT = {
+    "aleatoric": "ambiguous, or too few votes",
     "ambiguity": "stays, whoever votes",
     "doubt_votes": "goes with more votes on the item",
     "doubt_annotators": "goes with more votes anywhere",

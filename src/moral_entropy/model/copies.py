@@ -90,7 +90,7 @@ def pairs_of(rows: Patterns, busy: Ints, commonest: int) -> Iterator[tuple[int, 
             np.bincount(pair_p, weights=pair_cc.data * counted, minlength=(last - first) * len(busy))
             for counted in (np.ones(len(equal)), equal, common)
         ]
-        yield first, np.stack(pair_xp).reshape(3, -1, len(busy))
+        yield first, np.stack(pair_xp).astype(np.float64).reshape(3, -1, len(busy))
 
 
 def linked(busy: Ints, first: int, shared_ap: Floats, agreed_ap: Floats, common_ap: Floats) -> tuple[Ints, Ints]:

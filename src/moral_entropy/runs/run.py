@@ -242,7 +242,9 @@ class Run:
     @property
     def parts(self) -> dict[str, str]:
         """The parts of the entropy that the run tells apart: the name on screens by column of the tables."""
-        return shown_parts(self.model, between=self.between_groups)
+        fits = self.manifest["questions"]
+        votes_per_item = sum(fit["votes"] for fit in fits) / max(sum(fit["items_counted"] for fit in fits), 1)
+        return shown_parts(self.model, votes_per_item, between=self.between_groups)
 
     @cached_property
     def verdict(self) -> Verdict:
