@@ -14,7 +14,6 @@ from moral_entropy.report.card import dataset_card
 from moral_entropy.report.figures import figure_specs
 from moral_entropy.report.page import page_data
 
-
 PARTS = {
     ("mixed", 4): {"aleatoric": "item", "doubt_annotators": "annotators"},
     ("mixed", 32): {"ambiguity": "ambiguity", "doubt_votes": "votes", "doubt_annotators": "annotators"},
