@@ -14,7 +14,6 @@ from moral_entropy.report.html import render
 from moral_entropy.report.page import findings_section
 from moral_entropy.runs.run import cautions, read_findings, read_run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.verdict.verdict import verdict_of
 
 CONVERGED = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge: 9 passes.",
                     meaning="The search stopped too soon.", remedy="Raise --max-passes.")  # fmt: skip
@@ -25,7 +24,7 @@ UNVOTED = Finding("votes", "items_without_votes", 7, "fairness", level="note", t
 
 
 def status_of(run):
-    return verdict_of(run, cautions(run)).status
+    return run.verdict.status
 
 
 def without_gold(run):

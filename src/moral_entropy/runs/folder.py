@@ -310,7 +310,7 @@ IDS = ("item", "annotator")
 """Columns that are integers where all ids of the input were."""
 
 
-def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.DataFrame]]) -> None:
+def write_table(path: Path, schema: pl.Schema, chunks: Iterable[pl.DataFrame]) -> None:
     """Write chunks of rows to one Parquet file without ever holding more than a few of them.
 
     Parameters
@@ -320,14 +320,14 @@ def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.
     schema
         Its columns, in order; every chunk must have exactly these.
     chunks
-        Called once, when writing begins.
+        Its rows.
     """
     from polars.io.plugins import register_io_source
 
     def source(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        for chunk in chunks():
+        for chunk in chunks:
             yield chunk.select(with_columns or schema.names())
 
     frame = register_io_source(source, schema=schema, validate_schema=True)
@@ -433,13 +433,20 @@ def checked_folder(path: str | Path) -> Path:
 # --- The manifest ----------------------------------------------------------------------------------------------------
 
 
-FILES, SEAL = "files", "seal"
+FILES, SEAL = "files", ',\n  "seal": "'
+"""The fact with the digests of files; and how the last line of a manifest begins, which has that of all lines above."""
 
 
-def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write the facts about a run; figures that are not finite become null, since JSON has no others."""
-    plain = plain_facts({name: value for name, value in facts.items() if name != SEAL})
-    _write(folder, plain | {SEAL: seal_of(plain)})
+def write_manifest(folder: Path, facts: Mapping[str, Any], *, unbroken: bool = True) -> dict[str, Any]:
+    """Write the facts about a run and return them; figures that are not finite become null: JSON has no others.
+
+    A seal that was broken stays broken: no later command shall make good what somebody changed by hand.
+    """
+    plain: dict[str, Any] = plain_facts(facts)
+    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+    seal = hashlib.sha256(text.encode()).hexdigest() if unbroken else "broken"
+    write_text(folder / MANIFEST, f'{text[:-2]}{SEAL}{seal}"\n}}\n')
+    return plain
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
@@ -449,7 +456,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as run:
-    ...     write_manifest(Path(run), {"seed": 0, "gradient_norm": float("nan")})
+    ...     _ = write_manifest(Path(run), {"seed": 0, "gradient_norm": float("nan")})
     ...     read_manifest(run)
     {'seed': 0, 'gradient_norm': None}
     """
@@ -460,40 +467,39 @@ def _read_sealed(path: str | Path) -> tuple[dict[str, Any], bool]:
     """Read the facts of a run folder, and whether their seal is unbroken."""
     file = checked_folder(path) / MANIFEST
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        seal = facts.pop(SEAL, None)
+        text = file.read_text(encoding="utf-8")
+        facts = json.loads(text)
+        facts.pop("seal", None)
     except (ValueError, OSError) as error:
         msg = f"{file} cannot be read: {error}. Run the audit again."
         raise RunFolderError(msg) from error
     except (AttributeError, TypeError) as error:
         msg = f"{file} holds no manifest but a JSON {type(facts).__name__}. Run the audit again."
         raise RunFolderError(msg) from error
-    return facts, seal == seal_of(facts)
+    above, _, seal = text.rpartition(SEAL)
+    digest = hashlib.sha256((above + "\n}").encode()).hexdigest()
+    return facts, seal == f'{digest}"\n}}\n'
 
 
 def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
     """Change facts in the manifest of a run folder and return all of them.
 
-    A seal that was broken stays broken: no later command shall make good what somebody changed by hand.
-
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as run:
-    ...     write_manifest(Path(run), {"seed": 0})
+    ...     _ = write_manifest(Path(run), {"seed": 0})
     ...     change_manifest(Path(run), seconds={"fit": 1.5})
     {'seed': 0, 'seconds': {'fit': 1.5}}
     """
     facts, unbroken = _read_sealed(folder)
-    plain: dict[str, Any] = plain_facts({**facts, **changes})
-    _write(folder, plain | {SEAL: seal_of(plain) if unbroken else "broken"})
-    return plain
+    return write_manifest(folder, facts | changes, unbroken=unbroken)
 
 
 def note_files(folder: Path, names: Iterable[str]) -> None:
     """Note the digests of files that were just written into a run folder."""
     digests = read_manifest(folder).get(FILES, {})
-    change_manifest(folder, **{FILES: {**digests, **{name: digest_of(folder / name) for name in names}}})
+    change_manifest(folder, **{FILES: digests | {name: digest_of(folder / name) for name in names}})
 
 
 def changed_files(path: str | Path) -> list[str]:
@@ -514,25 +520,6 @@ def digest_of(path: Path) -> str:
         return hashlib.sha256(parts.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def seal_of(facts: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of plain facts, in their order.
-
-    Examples
-    --------
-    >>> seal_of({"seed": 0}) == seal_of({"seed": 1})
-    False
-    """
-    return hashlib.sha256(_text(facts).encode()).hexdigest()
-
-
-def _write(folder: Path, plain: Mapping[str, Any]) -> None:
-    write_text(folder / MANIFEST, _text(plain) + "\n")
-
-
-def _text(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def plain_facts(value: Any) -> Any:

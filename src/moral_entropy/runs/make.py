@@ -46,7 +46,7 @@ def small_tables(
     outliers: Mapping[str, pl.DataFrame],
     findings: Iterable[Finding],
     extra: Mapping[str, pl.DataFrame] | None = None,
-) -> dict[str, Table]:
+) -> dict[str, pl.DataFrame]:
     """Return the tables that have no row per item or vote, by name.
 
     Parameters
@@ -73,14 +73,12 @@ def small_tables(
         "findings": findings_frame(findings),
         **(extra or {}),
     }
-    return {name: _table(name, frame) for name, frame in frames.items()}
-
-
-def _table(name: str, frame: pl.DataFrame) -> Table:
-    ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
-    schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
-    matched = frame.match_to_schema(with_ids(schema, **ids))
-    return Table(matched.schema, lambda: [matched])
+    tables = {}
+    for name, frame in frames.items():
+        ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
+        schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
+        tables[name] = frame.match_to_schema(with_ids(schema, **ids))
+    return tables
 
 
 # --- A row per item, or per vote -----------------------------------------------------------------------------------

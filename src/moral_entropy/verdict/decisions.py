@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import FileError, VotesError
-from moral_entropy.runs.run import Run, Table
+from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.verdict.sheet import KEYS, spot_checks
 
@@ -190,11 +190,6 @@ def read_decisions(path: str | Path) -> pl.DataFrame:
     return rows
 
 
-def with_rows(run: Run, rows: pl.DataFrame) -> Run:
-    """Return a run with these rows as its spot checks; what is on disk stays as it is."""
-    return replace(run, tables={**run.tables, "spot_checks": Table(rows.schema, lambda: [rows])})
-
-
 def with_decisions(run: Run, entries: Iterable[Decision], sheet: pl.DataFrame | None = None) -> Run:
     """Return a run with decisions as the answers of its spot checks; what is on disk stays as it is.
 
@@ -209,4 +204,5 @@ def with_decisions(run: Run, entries: Iterable[Decision], sheet: pl.DataFrame | 
     """
     rows = spot_checks(run) if sheet is None else sheet
     decisions = decided_rows(entries, rows.schema["item"])
-    return with_rows(run, pl.concat([rows.join(decisions, on=KEYS, how="anti", maintain_order="left"), decisions]))
+    rows = pl.concat([rows.join(decisions, on=KEYS, how="anti", maintain_order="left"), decisions])
+    return replace(run, tables={**run.tables, "spot_checks": rows})

@@ -22,10 +22,9 @@ import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file, without_formulas
-from moral_entropy.option_fields import as_plain
 from moral_entropy.options import VerdictOptions
 from moral_entropy.runs.folder import change_manifest, note_files
-from moral_entropy.runs.run import Run, Table
+from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import wrong_by
@@ -84,19 +83,6 @@ def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints
     return order_i[at], np.bincount(inverse, weights=np.diff(edge_b).astype(float), minlength=len(at)).astype(float)
 
 
-def from_blocks(weight_b: Floats) -> bool:
-    """Tell from the weights of a sheet whether each of its items was drawn from a block of its own.
-
-    Examples
-    --------
-    >>> from_blocks(draw_blocks(np.arange(100), np.ones(100), 30, seed=0)[1])
-    True
-    >>> from_blocks(draw_blocks(np.arange(100), np.ones(100), 40, seed=0)[1])
-    False
-    """
-    return bool(len(weight_b) > 0 and weight_b.min() >= 1.0 / MOST_CHECKED)
-
-
 def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: int | None = None) -> pl.DataFrame:
     """Choose items to check that no earlier sheet of the run has.
 
@@ -116,8 +102,10 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
     pl.DataFrame
         question, item, sheet, purpose, weight, answer (empty).
     """
-    earlier = spot_checks(run)
-    items = _candidates(run, earlier)
+    earlier, rows = spot_checks(run), run.scan("items").with_row_index("row")
+    unseen = rows.join(earlier.lazy().select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
+    # Names stay on disk: there may be very many.
+    items = unseen.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
     if items.is_empty():
         msg = f"every item of {run.where} is on an earlier sheet already."
         raise UsageError(msg)
@@ -134,7 +122,7 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
         back = np.argsort(drawn_b, kind="stable")
         drawn_b, weight = drawn_b[back], weight[back]
     row_b = items["row"].gather(drawn_b)
-    names = run.scan("items").with_row_index("row").filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
+    names = rows.filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
     sheet = pl.DataFrame({"row": row_b, "weight": weight}).join(
         names.collect(engine="streaming"), on="row", how="left", maintain_order="left"
     )
@@ -145,17 +133,6 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
 
 def _as_rows(sheet: pl.DataFrame) -> pl.DataFrame:
     return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]), extra_columns="ignore")
-
-
-def _candidates(run: Run, earlier: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the items that may be on a sheet, with how sure the consensus is of each.
-
-    Their names stay on disk: there may be very many.
-    """
-    rows = run.scan("items").with_row_index("row")
-    if not earlier.is_empty():
-        rows = rows.join(earlier.lazy().select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
-    return rows.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
 
 
 def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
@@ -208,7 +185,7 @@ def with_answers(run: Run, sources: Iterable[Any]) -> Run:
     if run.path is not None:
         _write_checks(run.path, rows)
         return replace(run)
-    return replace(run, tables={**run.tables, "spot_checks": Table(rows.schema, lambda: [rows])})
+    return replace(run, tables={**run.tables, "spot_checks": rows})
 
 
 def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Path | None = None) -> Path:
@@ -232,8 +209,7 @@ def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Pat
 def with_tolerance(run: Run, tolerance: float) -> Run:
     """Return a run folder in which another share of wrong labels is tolerated."""
     options = run.manifest["options"]
-    new_options = as_plain(VerdictOptions(tolerance=tolerance))
-    verdict = {**new_options, **options.get("verdict", {}), "tolerance": new_options["tolerance"]}
+    verdict = options.get("verdict", {}) | {"tolerance": VerdictOptions(tolerance=tolerance).tolerance}
     return replace(run, manifest=change_manifest(run.folder, options={**options, "verdict": verdict}))
 
 
