@@ -140,8 +140,9 @@ def write_run(
     """
     with watch.timing("write"):
         run.write_to(folder, lambda share: progress("writing", share))
-        # What rows about items were made from is not held while the report is written.
-        run = replace(run, tables={}, path=folder)
+        # The report takes the small tables in hand; what rows about items were made from is not held meanwhile.
+        small = {name: table for name, table in run.tables.items() if isinstance(table, pl.DataFrame)}
+        run = replace(run, tables={name: small[name] for name in small if name != "spot_checks"}, path=folder)
         if sheets:
             run = with_answers(run, sheets)
             keep_sheets(out, folder, sheets)
@@ -150,7 +151,7 @@ def write_run(
         with watch.timing("report"):
             progress("report", 0.0)
             write_report(run)
-    return run.moved(out, change_manifest(folder, seconds=watch.rounded))
+    return replace(run, manifest=change_manifest(folder, seconds=watch.rounded), tables={}, path=out)
 
 
 def make_run(

@@ -22,7 +22,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -39,18 +38,16 @@ MANIFEST = "manifest.json"
 MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
 """What every manifest of ours holds; other programs have files of that name too."""
 
-EARLIER_FILES = ("validation.parquet", "refined.parquet", "soft_labels.parquet")
-"""Files that runs of earlier versions have."""
-
 SHEETS, OF_PAPER = "spot-check*.csv", "paper-*"
 """Names of the sheets of labels to check, and of the paper's tables and figures (`reproduce`)."""
 
 OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
-    "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html", "index.html",
+    "validation.parquet", "refined.parquet", "soft_labels.parquet", "comparison.parquet", "figures.parquet",
+    "comparison.md", "comparison.html", "index.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip
-"""Files besides its tables that may lie in a folder which `--force` replaces."""
+"""Files besides its tables that may lie in a folder which `--force` replaces, also of earlier versions."""
 
 
 SYNCHRONIZE, ACCESS_DENIED, STILL_RUNNING = 0x0010_0000, 5, 0x102
@@ -202,7 +199,7 @@ def _is_ours(manifest: Path) -> bool:
 
 def _of_a_run(path: Path) -> bool:
     """Return whether a file has the name of one that a command writes, or that a killed command leaves behind."""
-    names = (*OTHER_FILES, *EARLIER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
+    names = (*OTHER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
     partial = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
     name = path.name if partial is None else f"{partial[1]}{partial[3] or ''}"
     parts = not path.is_dir() or all(PurePath(part.name).match("part-*.parquet") for part in path.iterdir())
@@ -303,8 +300,6 @@ def _alive_on_windows(pid: int) -> bool:
 
 
 ROWS_PER_GROUP = 262_144
-SMALL = 1 << 20
-"""Bytes up to which a table is kept in memory once it has been read, as long as its file is the same."""
 
 IDS = ("item", "annotator")
 """Columns that are integers where all ids of the input were."""
@@ -354,11 +349,11 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
     ...
     moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
     """
-    rows, file = scan_table(path, name), Path(path) / f"{name}.parquet"
+    rows = scan_table(path, name)
     try:
-        return _read_whole(file) if where is None else rows.filter(where).collect()
+        return rows.collect() if where is None else rows.filter(where).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(file, error) from error
+        raise _unreadable(Path(path) / f"{name}.parquet", error) from error
 
 
 def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
@@ -384,21 +379,6 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
         return scanned
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
-
-
-def _read_whole(file: Path) -> pl.DataFrame:
-    if file.is_dir():
-        return pl.read_parquet(sorted(file.glob("*.parquet")), glob=False)
-    state = file.stat()
-    if state.st_size > SMALL:
-        return pl.read_parquet(file)
-    # A copy of the columns' names and not of their rows: whoever adds a column has it alone.
-    return _read_once(file, (state.st_ino, state.st_size, state.st_mtime_ns)).clone()
-
-
-@lru_cache(maxsize=32)
-def _read_once(file: Path, _state: tuple[int, int, int]) -> pl.DataFrame:
-    return pl.read_parquet(file)
 
 
 def _check_columns(file: Path, schema: pl.Schema, expected: pl.Schema) -> None:

@@ -22,19 +22,18 @@ from moral_entropy.findings import Finding
 from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
-from moral_entropy.model.fit import LEAST_SHARE, MOST_SHARE, THIN
 from moral_entropy.model.threads import available_cores
 from moral_entropy.names import ALL
 from moral_entropy.option_fields import as_plain
-from moral_entropy.options import AuditOptions, Model
+from moral_entropy.options import AuditOptions
 from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.folder import ROWS_PER_GROUP, plain_facts
 from moral_entropy.runs.run import SCHEMA, Table, findings_frame
 from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, SCORE, with_between, with_ids
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
-ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, UNCERTAIN, AMBIGUOUS, FIRST_PART = range(6)
-"""Columns of `sum_df`, see `entropy_sums`; from `FIRST_PART` on the parts of the entropy, as in `named_parts`."""
+SUMS = ("rows", "items", "entropy", "uncertain", "ambiguous", *ALL_PARTS, BETWEEN)
+"""Columns of `sum_df`, see `entropy_sums`."""
 
 ANNOTATORS_AT_ONCE = 1_024
 
@@ -92,7 +91,7 @@ def item_tables(consensus: Consensus, entropies: Sequence[EntropyParts]) -> dict
         frames["posterior"] = partial(posterior_rows, consensus)
     frames["votes"] = partial(vote_rows, votes)
     if votes.texts is not None:
-        frames["texts"] = partial(text_rows, votes)
+        frames["texts"] = partial(iter, [{"item": votes.items, "text": votes.texts}])
     ids = {"item": votes.items.dtype, "annotator": votes.annotators.dtype}
     schemas = {name: with_ids(SCHEMAS[name], **ids) for name in frames}
     if entropies[0].between_i is not None:
@@ -111,9 +110,9 @@ def _framed(make: Callable[[], Iterator[dict[str, Any]]], schema: pl.Schema) -> 
 
 def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterator[dict[str, Any]]:
     """Yield the columns of `items`, some items at a time."""
-    for fit, entropy in zip(consensus.fits, entropies, strict=True):
+    for fit, whole in zip(consensus.fits, entropies, strict=True):
         for chunk in fit.chunks(ROWS_PER_GROUP):
-            yield _item_columns(consensus.votes, fit, chunk, entropy.of(chunk))
+            yield _item_columns(consensus.votes, fit, chunk, whole.of(chunk))
 
 
 def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts) -> dict[str, Any]:
@@ -122,22 +121,20 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
     parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
     # p is about the positive label of two, and about the consensus label of more.
     about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
-    recalibrated = fit.recalibrated
-    calibrated = _or_null(np.full(len(item_i), np.nan))
-    if recalibrated is not None:
-        calibrated = pl.Series(recalibrated[0][chunk][row_i, about_i])
+    unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
+    calibrated_ik = unknown_ik if fit.recalibrated is None else fit.recalibrated[0]
     return {
         "question": _repeated(ballot.question, len(item_i)),
         "item": votes.items.gather(item_i),
         "domain": _names(votes.domains, votes.domain_i[item_i]),
         "n_votes": ballot.votes_i[chunk].astype(np.int32),
-        "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
+        "n_positive": ballot.counts_ik[chunk][row_i, about_i],
         "p_map": fit.posterior_ik[chunk][row_i, about_i],
         "p_model": fit.model_ik[chunk][row_i, about_i],
         "p": fit.p_ik[chunk][row_i, about_i],
         "p_low": _or_null(fit.low_i[chunk]),
         "p_high": _or_null(fit.high_i[chunk]),
-        "p_calibrated": calibrated,
+        "p_calibrated": _or_null(calibrated_ik[chunk][row_i, about_i]),
         **{name: _or_null(p_ik[chunk][row_i, about_i]) for name, p_ik in text_columns(fit).items()},
         "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
         "entropy": entropy.total_i,
@@ -155,15 +152,6 @@ def text_columns(fit: QuestionFit) -> dict[str, Floats]:
     unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
     text_ik = unknown_ik if fit.item_prior is None else fit.item_prior[0]
     return {"p_votes": unknown_ik if fit.p_votes_ik is None else fit.p_votes_ik, "p_text": text_ik}
-
-
-def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
-    """Count the votes of some items by label, without counting those of all items: `counts_ik`."""
-    n_items, n_labels = chunk.stop - chunk.start, ballot.n_labels
-    first, last = ballot.start_i[chunk.start], ballot.start_i[chunk.stop]
-    key_v = np.repeat(np.arange(n_items) * n_labels, ballot.votes_i[chunk])
-    key_v += ballot.code_v[first:last] % n_labels
-    return np.bincount(key_v, minlength=n_items * n_labels).reshape(n_items, n_labels)
 
 
 def _names(names: Sequence[str], code_x: Ints) -> pl.Series:
@@ -216,14 +204,6 @@ def vote_rows(votes: Votes) -> Iterator[dict[str, Any]]:
             }
 
 
-def text_rows(votes: Votes) -> Iterator[dict[str, Any]]:
-    """Yield the columns of `texts`; nothing where there are none."""
-    if votes.texts is None:
-        return
-    for start in range(0, votes.n_items, ROWS_PER_GROUP):
-        yield {"item": votes.items.slice(start, ROWS_PER_GROUP), "text": votes.texts.slice(start, ROWS_PER_GROUP)}
-
-
 # --- Entropies by domain -------------------------------------------------------------------------------------------
 
 
@@ -246,8 +226,8 @@ def item_entropies(consensus: Consensus, between: Sequence[Floats] | None = None
 def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tuple[Floats, ...]:
     """Add up the entropies of every fit by domain: `sum_df`, the last row for items of no domain.
 
-    Columns: rows, items, total entropy, items whose label is uncertain (see `is_uncertain`),
-    items that are ambiguous (see `is_ambiguous`), and the parts of the entropy, in the order of `named_parts`.
+    Columns are `SUMS`: rows, items, total entropy, items whose label is uncertain (see `is_uncertain`), items that are
+    ambiguous (see `is_ambiguous`), and the parts of the entropy.
     """
     sums, n_places = [], len(consensus.votes.domains) + 1
     for fit, entropy in zip(consensus.fits, entropies, strict=True):
@@ -265,27 +245,23 @@ def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tup
 
 def entropy_frame(consensus: Consensus, sums: Sequence[Floats]) -> pl.DataFrame:
     """Return mean entropies by question and domain: one row each, all domains first."""
-    rows = []
-    for question in consensus.votes.questions:
-        of_fits = [sum_df for fit, sum_df in zip(consensus.fits, sums, strict=True) if fit.question == question]
-        sum_df = np.sum(of_fits, axis=0)
-        rows.append(_means(question, ALL, sum_df.sum(axis=0)))
-        for domain, sum_f in zip(consensus.votes.domains, sum_df[:-1], strict=True):
-            if sum_f[ITEMS_SUMMED]:
-                rows.append(_means(question, domain, sum_f))
+    by_question: dict[str, Floats] = {}
+    for fit, sum_df in zip(consensus.fits, sums, strict=True):
+        by_question[fit.question] = by_question.get(fit.question, 0.0) + sum_df
+    rows: list[dict[str, Any]] = []
+    for question, sum_df in by_question.items():
+        for domain, sum_f in zip((ALL, *consensus.votes.domains), (sum_df.sum(axis=0), *sum_df[:-1]), strict=True):
+            if sum_f[0]:
+                means = mean_sums(sum_f)
+                place = {"question": question, "domain": domain, "n_items": round(sum_f[1]), "total": means["entropy"]}
+                rows.append(place | {name: means[name] for name in (*ALL_PARTS, BETWEEN) if name in means})
     schema = with_between(SCHEMAS["entropy"]) if BETWEEN in rows[0] else SCHEMAS["entropy"]
     return pl.DataFrame(rows, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
-    place = {"question": question, "domain": domain, "n_items": round(sum_f[ITEMS_COUNTED])}
-    return place | {"total": float(sum_f[TOTAL] / sum_f[ITEMS_COUNTED])} | mean_parts(sum_f)
-
-
-def mean_parts(sum_f: Floats) -> dict[str, float]:
-    """Return the means of the parts of the entropy by name, from sums over items: see `entropy_sums`."""
-    names = (*ALL_PARTS, BETWEEN)[: len(sum_f) - FIRST_PART]
-    return {name: float(sum_f[FIRST_PART + n] / sum_f[ITEMS_COUNTED]) for n, name in enumerate(names)}
+def mean_sums(sum_f: Floats) -> dict[str, float]:
+    """Return means over items by name, the entropy first, from sums over items: see `entropy_sums`."""
+    return dict(zip(SUMS[2:], (sum_f[2:] / sum_f[1]).tolist(), strict=False))
 
 
 def named_parts(entropy: EntropyParts) -> dict[str, Floats]:
@@ -454,7 +430,6 @@ def manifest_facts(
         "priors": plain_facts(vars(consensus.priors)),
         **asdict(consensus.options),
         "threads": consensus.options.threads or available_cores(),
-        "formulas": formulas(options.fit.model, between=BETWEEN in mean_parts(sums[0].sum(axis=0))),
         "options": as_plain(options),
         "warnings": list(warnings),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
@@ -488,8 +463,11 @@ def count_votes(votes: Votes) -> Ints:
 
 
 def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
-    ballot, weight = fit.ballot, sum_f[ITEMS_COUNTED]
-    means = {"entropy": TOTAL, "uncertain": UNCERTAIN, "ambiguous": AMBIGUOUS}
+    ballot, mixture = fit.ballot, None
+    if fit.options.mixed:
+        # The weights of the states between labels; items of no domain come last.
+        names = [*votes.domains, None] if len(fit.weight_dg) > 1 else []
+        mixture = {"points": fit.states.points, "domains": names, "weights": fit.weight_dg.tolist()}
     return {
         "question": ballot.question,
         "part": ballot.part,
@@ -497,53 +475,15 @@ def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[i
         "positive": ballot.labels[ballot.positive] if ballot.n_labels == 2 else None,
         **({} if ballot.levels is None else {"scale": ballot.scale, "levels": list(ballot.levels)}),
         **dict(zip(("items", "items_without_votes", "votes"), counts, strict=True)),
-        "items_counted": float(weight),
+        "items_counted": float(sum_f[1]),
         "annotators": ballot.n_annotators,
         "prevalence": dict(zip(ballot.labels, fit.share_k.tolist(), strict=True)),
-        **{name: float(sum_f[column] / weight) for name, column in means.items()},
-        **mean_parts(sum_f),
+        **mean_sums(sum_f),
         **asdict(fit.search),
         "curvature": fit.curvature._asdict(),
-        "mixture": _mixture_facts(fit, votes.domains),
+        "mixture": mixture,
         # By group, the annotator who stands for it first.
         "counted_as_one": [
             votes.annotators.gather(ballot.annotator_a[group]).to_list() for group in fit.counted_groups
         ],
     }
-
-
-def _mixture_facts(fit: QuestionFit, domains: Sequence[str]) -> dict[str, Any] | None:
-    """Return the weights of the states between labels, where items may lie there; items of no domain come last."""
-    if not fit.options.mixed:
-        return None
-    names = [*domains, None] if len(fit.weight_dg) > 1 else []
-    return {"points": fit.states.points, "domains": names, "weights": fit.weight_dg.tolist()}
-
-
-def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
-    """Return how columns of the items follow from others, which depends on the model.
-
-    Parameters
-    ----------
-    model
-        The model of the fits.
-    between
-        Whether items have a part of the entropy between groups.
-
-    Examples
-    --------
-    >>> formulas("paper")["aleatoric"], formulas("mixed")["aleatoric"]
-    ('doubt_votes', 'ambiguity + doubt_votes')
-    """
-    pooled = (
-        f"(1 - a) p_model + a (n_label + b) / (n_votes + 1), a = {LEAST_SHARE} to {MOST_SHARE}, more where p_model is "
-        f"far from that share, and at least {THIN} / n_votes, b the label's share of all votes"
-    )
-    by_column = {
-        "p": pooled if model == "mixed" else "p_model",
-        "entropy": "H(p) = ambiguity + doubt_votes + doubt_annotators",
-        "aleatoric": "ambiguity + doubt_votes" if model == "mixed" else "doubt_votes",
-        "epistemic": "doubt_annotators",
-    }
-    added = {name: f"{by_column[name]} + {BETWEEN}" for name in ("entropy", "aleatoric")}
-    return by_column | added if between else by_column

@@ -18,7 +18,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError, UsageError, refuse_forked
 from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
+from moral_entropy.findings import Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
 from moral_entropy.runs.folder import (
@@ -359,12 +359,6 @@ class Run:
 
         return Summary(self).markdown()
 
-    def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
-        """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
-        run = replace(self, manifest=manifest, tables={}, path=path)
-        vars(run).update({name: value for name, value in vars(self).items() if name in ("verdict", "checked")})
-        return run
-
     def save(self, path: str | Path, *, force: bool = False) -> Run:
         """Write the run folder, whole or not at all, and return the run on disk.
 
@@ -462,9 +456,8 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
     frame = as_run(run).findings.drop("code", strict=False)
-    level = pl.when(pl.col("level").is_in(list(RANK))).then("level").otherwise(pl.lit("info"))
-    texts = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
-    return [Finding(**row) for row in texts.with_columns(level=level).iter_rows(named=True)]
+    rows = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
+    return [Finding(**row) for row in rows.iter_rows(named=True)]
 
 
 def cautions(run: Run) -> list[Finding]:
