@@ -50,6 +50,8 @@ OTHER_FILES = (
 """Files besides its tables that may lie in a folder which `--force` replaces, also of earlier versions."""
 
 
+HOST = re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())
+
 SYNCHRONIZE, ACCESS_DENIED, STILL_RUNNING = 0x0010_0000, 5, 0x102
 """Constants of Windows: the right to wait for a process, and what it answers."""
 
@@ -111,7 +113,13 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     _sweep(target)
     check(target)
     with _tidy(target), unfinished(_sibling(target, "partial")) as partial:
-        _make(partial)
+        try:
+            partial.parent.mkdir(parents=True, exist_ok=True)
+            # Path.mkdir and not tempfile: the folder that others will read follows the umask.
+            partial.mkdir()
+        except OSError as error:
+            msg = f"cannot write to {partial.parent}: {error.strerror}. Choose another folder with -o."
+            raise RunFolderError(msg) from error
         yield partial
         for entry in [*partial.rglob("*"), partial]:
             flush(entry)
@@ -135,11 +143,6 @@ def _tidy(target: Path) -> Iterator[None]:
         raise OSError(refused.errno, refused.strerror, str(target)) from error
 
 
-def is_run_folder(path: Path) -> bool:
-    """Return whether a folder holds a manifest."""
-    return (path / MANIFEST).is_file()
-
-
 def _obstacles(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Sequence[Path]) -> Iterator[str]:
     """Yield why what is at the target must not be replaced: `--force` deletes only our own."""
     files = sorted(entry.name for entry in target.iterdir()) if target.is_dir() else []
@@ -155,7 +158,7 @@ def _obstacles(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Seq
             "Choose another folder with -o, or replace this run with --force (force=True)."
         )
     why, foreign = "", [name for name in files if not _of_a_run(target / name)]
-    if not is_run_folder(target):
+    if not (target / MANIFEST).is_file():
         why = f"is no run folder: it has no {MANIFEST}, but {files[0]}"
     elif not _is_ours(target / MANIFEST):
         why = f"is no run folder: its {MANIFEST} is damaged, or another program's"
@@ -216,16 +219,6 @@ def _paths(inputs: Iterable[Any]) -> Iterator[Path]:
             yield from _paths(source)
 
 
-def _make(partial: Path) -> None:
-    try:
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        # Path.mkdir and not tempfile: the folder that others will read follows the umask.
-        partial.mkdir()
-    except OSError as error:
-        msg = f"cannot write to {partial.parent}: {error.strerror}. Choose another folder with -o."
-        raise RunFolderError(msg) from error
-
-
 def _put_in_place(partial: Path, target: Path) -> None:
     if not target.is_dir():
         move(partial, target)
@@ -248,16 +241,12 @@ def _put_in_place(partial: Path, target: Path) -> None:
 
 
 def _sibling(target: Path, state: str) -> Path:
-    return target.with_name(f".{target.name}.{state}-{_host()}-{os.getpid()}-{secrets.token_hex(3)}")
-
-
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())
+    return target.with_name(f".{target.name}.{state}-{HOST}-{os.getpid()}-{secrets.token_hex(3)}")
 
 
 def _sweep(target: Path) -> None:
     """Remove what runs of dead processes left next to the target; put back what they had moved aside."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.(partial|replaced)-{re.escape(_host())}-(\d+)-[0-9a-f]{{6}}")
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.(partial|replaced)-{HOST}-(\d+)-[0-9a-f]{{6}}")
     with suppress(OSError):
         for folder in sorted(target.parent.iterdir()):
             match = pattern.fullmatch(folder.name)
@@ -402,7 +391,7 @@ def checked_folder(path: str | Path) -> Path:
     folder = Path(path)
     if not folder.is_dir():
         why = "it is a file" if folder.exists() else "there is no such folder"
-    elif not is_run_folder(folder):
+    elif not (folder / MANIFEST).is_file():
         why = f"it has no {MANIFEST}"
     else:
         return folder

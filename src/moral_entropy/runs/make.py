@@ -294,48 +294,37 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
     columns, summaries = [], summary.partition_by("question", "part", as_dict=True)
     for f, fit in enumerate(consensus.fits):
         ballot, n_cells = fit.ballot, fit.ballot.n_labels**2
+        cell_x = np.tile(np.arange(n_cells), ballot.n_annotators)
         disagreement_a = summaries[fit.question, ballot.part]["disagreement"].to_numpy()
-        by_annotator = (ballot.annotator_a, ballot.votes_a, disagreement_a)
-        cell_c = np.tile(np.arange(n_cells), ballot.n_annotators)
+        by_annotator = {"annotator": ballot.annotator_a, "n_votes": ballot.votes_a, "disagreement": disagreement_a}
         low_akv, high_akv = _bounds(fit, consensus.interval)
-        columns.append([
-            np.full(len(cell_c), f), *(np.repeat(values_a, n_cells) for values_a in by_annotator),
-            *divmod(cell_c, ballot.n_labels), fit.confusion_akv.ravel(), low_akv.ravel(), high_akv.ravel(),
-        ])  # fmt: skip
-    fit_x, annotator_x, votes_x, against_x, true_x, voted_x, rate_x, low_x, high_x = _joined(columns)
-    columns_by_name = {
-        **_names_of_fits(consensus, fit_x),
-        "annotator": consensus.votes.annotators.gather(annotator_x),
-        "n_votes": votes_x,
-        "disagreement": against_x,
-        "true": _names_of_labels(consensus, fit_x, true_x),
-        "voted": _names_of_labels(consensus, fit_x, voted_x),
-        "probability": rate_x,
-        "low": _or_null(low_x),
-        "high": _or_null(high_x),
-    }
-    schema = with_ids(SCHEMAS["annotators"], annotator=consensus.votes.annotators.dtype)
-    return pl.DataFrame({name: columns_by_name[name] for name in schema}, schema=schema)
+        columns.append({
+            "fit": np.full(len(cell_x), f), "true": cell_x // ballot.n_labels, "voted": cell_x % ballot.n_labels,
+            **{name: np.repeat(values_a, n_cells) for name, values_a in by_annotator.items()},
+            "probability": fit.confusion_akv.ravel(), "low": low_akv.ravel(), "high": high_akv.ravel(),
+        })  # fmt: skip
+    return _stacked(consensus, "annotators", columns)
 
 
-def _joined(columns: Iterable[Sequence[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
-    """Put the columns of many fits one below the other: names are then looked up once, not fit by fit."""
-    return (np.concatenate(parts) for parts in zip(*columns, strict=True))
+def _stacked(consensus: Consensus, name: str, columns: Sequence[Mapping[str, NDArray[Any]]]) -> pl.DataFrame:
+    """Put the columns of many fits one below the other: names are looked up once, not fit by fit.
 
-
-def _names_of_fits(consensus: Consensus, fit_x: Ints) -> dict[str, pl.Series]:
-    """Return the columns question and part of rows that know their fit."""
-    ballots = [fit.ballot for fit in consensus.fits]
-    questions, parts = [ballot.question for ballot in ballots], [ballot.part for ballot in ballots]
-    return {"question": pl.Series(questions).gather(fit_x), "part": pl.Series(parts).gather(fit_x)}
-
-
-def _names_of_labels(consensus: Consensus, fit_x: Ints, label_x: Ints) -> pl.Series:
-    """Return labels by name, of rows that know their fit; null where the label is `UNKNOWN`."""
-    labels = [label for fit in consensus.fits for label in (*fit.ballot.labels, None)]
-    size_f = np.array([fit.ballot.n_labels + 1 for fit in consensus.fits])
-    first_f = np.cumsum(size_f) - size_f
-    return pl.Series(labels, dtype=pl.String).gather(first_f[fit_x] + label_x % size_f[fit_x])
+    Annotators and labels are codes, the latter of the row's fit; `UNKNOWN` becomes null.
+    """
+    values = {column: np.concatenate([part[column] for part in columns]) for column in columns[0]}
+    fit_x, ballots, ids = values["fit"], [fit.ballot for fit in consensus.fits], consensus.votes.annotators
+    labels = pl.Series([label for ballot in ballots for label in (*ballot.labels, None)], dtype=pl.String)
+    size_f = np.array([ballot.n_labels + 1 for ballot in ballots])
+    first_x, size_x = (np.cumsum(size_f) - size_f)[fit_x], size_f[fit_x]
+    ids = pl.concat([ids, pl.Series([None], dtype=ids.dtype)])
+    series = {column: _or_null(values_x) for column, values_x in values.items()}
+    series |= {"question": pl.Series([ballot.question for ballot in ballots]).gather(fit_x),
+               "part": pl.Series([ballot.part for ballot in ballots]).gather(fit_x),
+               "annotator": ids.gather(values["annotator"] % len(ids))}  # fmt: skip
+    codes = [column for column in ("true", "voted", "class") if column in values]
+    series |= {column: labels.gather(first_x + values[column] % size_x) for column in codes}
+    schema = with_ids(SCHEMAS[name], annotator=ids.dtype)
+    return pl.DataFrame({column: series[column] for column in schema}, schema=schema)
 
 
 def _bounds(fit: QuestionFit, interval: float) -> Floats:
@@ -354,32 +343,17 @@ def _bounds(fit: QuestionFit, interval: float) -> Floats:
 
 def push_frame(consensus: Consensus) -> pl.DataFrame:
     """Return, fit by fit, the prior's rows, and one row per annotator, possible vote and label it is compared for."""
-    columns = []
+    columns, nothing = [], np.array([UNKNOWN])
     for f, fit in enumerate(consensus.fits):
-        classes = np.array(spoken_for(fit.ballot)[1])
-        no_one, no_vote, labels = np.array([UNKNOWN]), np.array([UNKNOWN]), np.arange(fit.ballot.n_labels)
-        pushes = [(no_one, no_vote, prior_pushes(fit, consensus.interval))]
-        pushes += [
-            (fit.ballot.annotator_a[chunk], labels, push_bavc)
-            for chunk, push_bavc in vote_pushes(fit, consensus.interval)
-        ]
+        classes, labels = np.array(spoken_for(fit.ballot)[1]), np.arange(fit.ballot.n_labels)
+        pushes = [(nothing, nothing, prior_pushes(fit, consensus.interval))]
+        pushes += [(fit.ballot.annotator_a[chunk], labels, push_bavc)
+                   for chunk, push_bavc in vote_pushes(fit, consensus.interval)]  # fmt: skip
         for annotator_a, voted_v, push_bavc in pushes:
             a, v, c = (index.ravel() for index in np.indices(push_bavc.shape[1:]))
-            columns.append(
-                [np.full(len(a), f), annotator_a[a], voted_v[v], np.take(classes, c), *push_bavc.reshape(3, -1)]
-            )
-    fit_x, annotator_x, voted_x, class_x, push_x, low_x, high_x = _joined(columns)
-    annotators = pl.concat([consensus.votes.annotators, pl.Series([None], dtype=consensus.votes.annotators.dtype)])
-    columns_by_name = {
-        **_names_of_fits(consensus, fit_x),
-        "annotator": annotators.gather(annotator_x % len(annotators)),
-        "voted": _names_of_labels(consensus, fit_x, voted_x),
-        "class": _names_of_labels(consensus, fit_x, class_x),
-        "push": _or_null(push_x),
-        "low": _or_null(low_x),
-        "high": _or_null(high_x),
-    }
-    return pl.DataFrame(columns_by_name, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))
+            names = {"fit": np.full(len(a), f), "annotator": annotator_a[a], "voted": voted_v[v], "class": classes[c]}
+            columns.append(names | dict(zip(("push", "low", "high"), push_bavc.reshape(3, -1), strict=True)))
+    return _stacked(consensus, "pushes", columns)
 
 
 # --- The manifest ----------------------------------------------------------------------------------------------------

@@ -42,7 +42,6 @@ class DecisionLog:
     def __init__(self, path: Path) -> None:
         self.path, self.n_torn = path, 0
         self._entries: list[Decision] = []
-        self._standing: tuple[Any, dict[Key, dict[str, Decision]]] = (None, {})
         self._ids: set[str] = set()
         self._size, self._lock = 0, Lock()
 
@@ -54,10 +53,7 @@ class DecisionLog:
 
     def standing(self) -> dict[Key, dict[str, Decision]]:
         """Return the decisions that stand, by question and item, then by person."""
-        entries = self.entries()
-        if entries is not self._standing[0]:
-            self._standing = (entries, standing(entries))
-        return self._standing[1]
+        return standing(self.entries())
 
     def decided(self) -> dict[Key, Decision]:
         """Return the decision on every item that has one."""

@@ -237,25 +237,37 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     """Read one filled-in sheet."""
     table = open_source(source)
     _require_columns(table)
-    rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER, "sheet")})
-    rows = rows.with_columns(_questions(run, table), _weights(table))
+    labels_of = {question.name: question.labels for question in run.questions}
+    if "question" not in table.columns and len(labels_of) > 1:
+        refuse(
+            f"{table.name} does not say which of the {len(labels_of)} questions an answer is about "
+            f"({', '.join(labels_of)}). Keep the column question of the sheet."
+        )
+    missing = {"item": "", ANSWER: "", "sheet": "", "question": next(iter(labels_of))}
+    rows = pl.DataFrame([_texts(table, name, text) for name, text in missing.items()]).with_columns(_weights(table))
     if (rows[ANSWER] == "").all():
         refuse(f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}.")
     # The label as it is now: answers may become the labels of a later run.
-    items = run.scan("items").select(*KEYS, "label").collect(engine="streaming")
-    keyed = items.with_columns(key=pl.col("item").cast(pl.String))
-    rows = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
+    items = run.scan("items").select(*KEYS, "label", key=pl.col("item").cast(pl.String)).collect(engine="streaming")
+    rows = rows.rename({"item": "key"}).join(items, on=["question", "key"], how="left", maintain_order="left")
     answered, blank = (rows.filter(part) for part in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
     _check_answers(answered, table.name, run)
-    labels = [_label(run, table.name, *row) for row in answered.select("question", "item", ANSWER).iter_rows()]
+    labels = []
+    for question, item, answer in answered.select(*KEYS, ANSWER).iter_rows():
+        at = match_label(answer, labels_of[question])
+        if at is None:
+            refuse(
+                f"{table.name} answers {answer!r} for item {item!r}, which is no label of {question!r}. Labels: "
+                f"{', '.join(labels_of[question])}. Leave the cell empty where you cannot tell."
+            )
+        labels.append(labels_of[question][at])
     answered = answered.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
     blank = blank.drop_nulls("item").with_columns(pl.lit(None, dtype=pl.String).alias(ANSWER))
     # Sheets are numbered as they were written; rows of nobody's sheet are a random one.
     parts = pl.col("sheet").str.extract_groups(r"^(measure|repair)-(\d+)$")
     purpose, number = parts.struct[0].fill_null("measure"), parts.struct[1].cast(pl.Int32).fill_null(1)
     sheet = pl.concat([answered, blank]).unique(KEYS, keep="first", maintain_order=True)
-    sheet = sheet.with_columns(purpose=purpose, sheet=number)
-    return _as_rows(sheet)
+    return _as_rows(sheet.with_columns(purpose=purpose, sheet=number))
 
 
 def _require_columns(table: Source) -> None:
@@ -267,24 +279,12 @@ def _require_columns(table: Source) -> None:
             )
 
 
-def _texts(table: Source, name: str) -> pl.Series:
+def _texts(table: Source, name: str, missing: str) -> pl.Series:
     if name not in table.columns:
-        return pl.repeat("", table.rows, eager=True).alias(name)
+        return pl.repeat(missing, table.rows, eager=True).alias(name)
     texts = table.column(name).cast(pl.String).fill_null("").str.strip_chars()
     # A spreadsheet keeps the apostrophe that guards a text from being read as a formula.
     return texts.str.replace(r"^'([=+\-@])", "$1").alias(name)
-
-
-def _questions(run: Run, table: Source) -> pl.Series:
-    names = [question.name for question in run.questions]
-    if "question" in table.columns:
-        return _texts(table, "question")
-    if len(names) > 1:
-        refuse(
-            f"{table.name} does not say which of the {len(names)} questions an answer is about ({', '.join(names)}). "
-            "Keep the column question of the sheet."
-        )
-    return pl.repeat(names[0], table.rows, eager=True).alias("question")
 
 
 def _weights(table: Source) -> pl.Series:
@@ -317,14 +317,3 @@ def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
             f"{twice.height:,} items of {name} have two answers. First: item {first['item']!r} is "
             f"{first[ANSWER][0]!r} and {first[ANSWER][1]!r}. Keep one."
         )
-
-
-def _label(run: Run, name: str, question: str, item: object, answer: str) -> str:
-    labels = next(entry.labels for entry in run.questions if entry.name == question)
-    at = match_label(answer, labels)
-    if at is None:
-        refuse(
-            f"{name} answers {answer!r} for item {item!r}, which is no label of {question!r}. Labels: "
-            f"{', '.join(labels)}. Leave the cell empty where you cannot tell."
-        )
-    return labels[at]
