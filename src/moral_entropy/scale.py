@@ -156,7 +156,7 @@ def _score(number: int, n_parts: int, part: Part, shape: Shape, plan: Plan) -> t
         folder.mkdir(exist_ok=True)
         # Under another name first: a worker that is lost leaves no half a file, and its part is written again.
         unfinished = folder / f".{number}-{secrets.token_hex(3)}"
-        write_table(unfinished, table.schema, table.frames)
+        write_table(unfinished, table.schema, table.frames())
         unfinished.replace(folder / f"part-{number:05}.parquet")
     cells, members = sort_into_cells(consensus, plan.rules)
     graded = rule_sums(cells, members, plan.options.grade.costs)

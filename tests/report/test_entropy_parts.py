@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 
-import polars as pl
 import pytest
 
 import moral_entropy as me
@@ -61,26 +59,3 @@ def test_without_draws_there_is_one_bar():
     [bars] = [spec["data"]["values"] for name, spec in figure_specs(run) if name == "entropy"]
     assert [bar["part"] for bar in bars] == ["not split"]
     assert bars[0]["nats"] == pytest.approx(run.items["entropy"].mean())
-
-
-def test_the_manifest_says_which_formulas_hold(run):
-    formulas = run.manifest["formulas"]
-    items = run.items.with_columns(n_label="n_positive", n_labels=2)
-    for column in ("aleatoric", "epistemic"):
-        assert items.select(apart=pl.sql_expr(formulas[column]) - pl.col(column))["apart"].abs().max() < 1e-12
-    if run.model == "paper":
-        assert formulas["p"] == "p_model" and (items["p"] == items["p_model"]).all()
-        return
-    formula = (
-        r"\(1 - a\) (p_model) \+ a (.*), a = (.*) to (.*), more where p_model is far from that share, "
-        r"and at least (.*) / n_votes, b the label's share of all votes"
-    )
-    before, share, low, high, thin = re.fullmatch(formula, formulas["p"]).groups()
-    begins_with = (items["n_positive"].sum() + 0.5) / (items["n_votes"].sum() + 1.0)
-    share = pl.sql_expr(share.replace("+ b)", f"+ {begins_with!r})"))
-    # The weight of the share that explains p, where it can be told.
-    weights = items.with_columns(apart=share - pl.col(before)).filter(pl.col("apart").abs() > 0.01)
-    weights = weights.select(a=(pl.col("p") - pl.col(before)) / pl.col("apart"), least=float(thin) / pl.col("n_votes"))
-    assert weights.height > 10 and (weights["a"] >= weights["least"] - 1e-9).all()
-    assert weights["a"].min() >= float(low) - 1e-9 and weights["a"].min() < weights["a"].max()
-    assert (weights["a"] <= weights.select(pl.max_horizontal("least", pl.lit(float(high)))).to_series() + 1e-9).all()

@@ -21,7 +21,7 @@ from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
 from moral_entropy.verdict.summary import NARROW as WIDTH
-from moral_entropy.verdict.summary import Summary, summarise
+from moral_entropy.verdict.summary import Summary
 from moral_entropy.votes.labels import POSITIVE_NAMES
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ RATES = (
 
 def print_run(run: Run, *, verbose: bool = False) -> None:
     """Print the first screen; if wanted, then a row per fit with its entropy, the rules, the findings in full."""
-    summary = summarise(run)
+    summary = Summary(run)
     print_parts([*summary.lines(window_width()), *(["", *_details(run, summary)] if verbose else [])])
 
 
