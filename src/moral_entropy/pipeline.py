@@ -149,7 +149,7 @@ def write_run(
         with watch.timing("report"):
             progress("report", 0.0)
             write_report(run)
-    return run.moved(out, change_manifest(folder, seconds=watch.rounded))
+    return run.moved(out, change_manifest(folder, seconds=watch.seconds))
 
 
 def make_run(
@@ -180,7 +180,7 @@ def make_run(
         extra: dict[str, pl.DataFrame] = {}
         facts: dict[str, Any] = {}
         between, seed = None, options.fit.seed
-        if options.groups.asked:
+        if options.groups.annotator_group:
             # Late: most audits have no groups, and SciPy's statistics take long to load.
             from moral_entropy.groups.table import study_groups
 
