@@ -151,7 +151,7 @@ def write_run(
         with watch.timing("report"):
             progress("report", 0.0)
             write_report(run)
-    return replace(run, manifest=change_manifest(folder, seconds=watch.rounded), tables={}, path=out)
+    return replace(run, manifest=change_manifest(folder, seconds=watch.seconds), tables={}, path=out)
 
 
 def make_run(
@@ -182,7 +182,7 @@ def make_run(
         extra: dict[str, pl.DataFrame] = {}
         facts: dict[str, Any] = {}
         between, seed = None, options.fit.seed
-        if options.groups.asked:
+        if options.groups.annotator_group:
             # Late: most audits have no groups, and SciPy's statistics take long to load.
             from moral_entropy.groups.table import study_groups
 

@@ -301,7 +301,7 @@ def _refuse(options: AuditOptions) -> None:
     """Refuse what needs all votes on one machine."""
     read = [f"--{name.replace('_', '-')}" for name in ONE_MACHINE if getattr(options.read, name) not in (None, (), "")]
     arguments = {
-        "groups of annotators": options.groups.asked, "--fit-by": options.fit_by,
+        "groups of annotators": options.groups.annotator_group, "--fit-by": options.fit_by,
         "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
         "--decisions": options.verdict.decisions,
         "--solver adam": options.fit.solver == "adam", "--use-text": options.use_text not in (None, "off"),

@@ -22,7 +22,7 @@ from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_
 from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
 from moral_entropy.judges.people import may_replace
 from moral_entropy.judges.values import bounded, quantities, schema
-from moral_entropy.options import JudgeOptions
+from moral_entropy.options import JudgeOptions, values_by_label
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS, highest
 from moral_entropy.votes.table import UNKNOWN
@@ -122,7 +122,12 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
         frame,
         best_panels(panel) if complete else PANELS.to_frame(),
         pl.DataFrame(effective_row, schema=EFFECTIVE, orient="row"),
-        may_replace(run, reference, quantities(reference.question, options.value_of())[0], options.epsilon),
+        may_replace(
+            run,
+            reference,
+            quantities(reference.question, values_by_label(options.values, options.called("values")))[0],
+            options.epsilon,
+        ),
         labels,
         ranking,
         positions,
