@@ -347,7 +347,7 @@ def test_roles_told_at_audit_stay_with_the_run(votes, tmp_path):
     # Without roles all four would be models, by their names.
     assert {one["role"] for one in me.audit(votes, draws=20).manifest["roles"]["judges"]} == {"llm"}
     stored = me.audit(votes, draws=20, roles=pl.DataFrame({"judge": ["llama"], "role": ["llm"]})).manifest["roles"]
-    assert stored["said"] == "roles of 1 judges as told, 3 guessed from their names"
+    assert stored["said"] == "roles of 1 judge as told, 3 guessed from their names"
 
 
 def test_roles_that_cannot_be_are_refused(votes):

@@ -93,10 +93,6 @@ class Answers(NamedTuple):
     p_ik: Floats
     weight_i: Floats
 
-    def take(self, at_i: Ints | NDArray[np.bool_]) -> Answers:
-        """Return a part of the items."""
-        return Answers(*[column[at_i] for column in self])  # type: ignore[arg-type]
-
 
 def known_mean(
     truth_i: Floats, weight_i: Floats | None = None, cluster_i: Ints | None = None, mass: float = 0.9
@@ -342,28 +338,11 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(value, low, high, math.hypot(first.se, second.se), spread, min(first.n_known, second.n_known))
 
 
-def answers_needed(estimate: Estimate, limit: float, mass: float = 0.9) -> int | None:
-    """Return how many known answers would tell on which side of a limit a mean is, if it is where it seems to be.
-
-    None where no number of them would: then it takes more items.
-
-    Examples
-    --------
-    >>> estimate = known_mean(np.repeat([1.0, 0.0], [32, 18]))
-    >>> answers_needed(estimate, 0.55), answers_needed(estimate, estimate.value) is None
-    (78, True)
-    """
-    distance = abs(estimate.value - limit) / float(ndtri((1.0 + mass) / 2))
-    if not estimate.n_known or not math.isfinite(estimate.spread):
-        return None
-    remaining = distance**2 - max(estimate.se**2 - estimate.spread**2 / estimate.n_known, 0.0)
-    return math.ceil(estimate.spread**2 / remaining - 1e-9) if remaining > 1e-12 else None
-
-
 def decide(estimate: Estimate, limit: float | None, n_items: int, mass: float = 0.9) -> tuple[str, int | None]:
     """Say on which side of a limit a mean is, and if that is undecided, how many more known answers would decide.
 
-    Without known answers nobody knows. The number is None where there are not so many items.
+    Without known answers nobody knows. The number holds if the mean is where it seems to be; it is None where there are
+    not so many items, or where no number would do: then it takes more items.
 
     Examples
     --------
@@ -378,8 +357,12 @@ def decide(estimate: Estimate, limit: float | None, n_items: int, mass: float = 
         return "trusted", None
     if estimate.n_known >= FEWEST and round(estimate.high - limit, DECIMALS) < 0:
         return "untrusted", None
-    n_needed = answers_needed(estimate, limit, mass)
-    return "undecided", None if n_needed is None or n_needed > n_items else max(n_needed - estimate.n_known, 1)
+    if not estimate.n_known:
+        return "undecided", None
+    variance = ((estimate.value - limit) / float(ndtri((1.0 + mass) / 2))) ** 2
+    remaining = variance - max(estimate.se**2 - estimate.spread**2 / estimate.n_known, 0.0)
+    n_needed = math.ceil(estimate.spread**2 / remaining - 1e-9) if remaining > 1e-12 else n_items + 1
+    return "undecided", None if n_needed > n_items else max(n_needed - estimate.n_known, 1)
 
 
 def effective_number(weight_i: Floats) -> float:

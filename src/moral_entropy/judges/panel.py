@@ -7,10 +7,8 @@ learnt on other items. Without them nobody is graded: the consensus of all takes
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -34,52 +32,35 @@ ADDED = schema("float nats nats_se saved saved_se")
 PANELS = schema("text question judges", "int size", "float wrong wrong_unseen")
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """A panel on one question. Axes: **j** judge, **i** item.
+class Panel(NamedTuple):
+    """A panel on one question. Axes: **j** judge, **i** item, **k** label.
 
     Parameters
     ----------
-    reference
-        The items of the question, and their known answers.
-    at_i
-        Which of them the panel is looked at on.
+    reference, judges
+        The items of the question with their known answers, and the names of the judges.
+    at_i, gold_i, weight_i
+        Which of the items the panel is looked at on, their known answers, or `UNKNOWN`, and how many each stands for.
     vote_ji
         Votes of the judges, or `UNKNOWN`.
     group_j
-        Whom each judge is counted with: copies, and those whom the audit found to be far more alike than the others.
+        Whom each judge is counted with, copies and those whom the audit found to be far more alike than the others: the
+        number of the first of them.
+    originals
+        Of judges who are counted as one, the first.
+    counts_ik
+        Votes of these by label.
     """
 
     reference: KnownItems
+    judges: list[str]
     at_i: Ints
+    gold_i: Ints
+    weight_i: Floats
     vote_ji: Ints
     group_j: Ints
-
-    @property
-    def judges(self) -> list[str]:
-        """Names of the judges."""
-        return self.reference.judges
-
-    @property
-    def gold_i(self) -> Ints:
-        """Known answers, or `UNKNOWN`."""
-        return self.reference.gold_i[self.at_i]
-
-    @property
-    def weight_i(self) -> Floats:
-        """How many items each stands for."""
-        return self.reference.weight_i[self.at_i]
-
-    @property
-    def originals(self) -> list[int]:
-        """Of judges who are counted as one, the first: the number of a group is that of its first judge."""
-        return [int(j) for j in np.unique(self.group_j)]
-
-    @cached_property
-    def counts_ik(self) -> Ints:
-        """Votes by label, of judges who are counted as one those of the first."""
-        labels = np.arange(len(self.reference.question.labels))
-        return np.stack([(self.vote_ji[self.originals] == label).sum(axis=0) for label in labels], axis=1)
+    originals: list[int]
+    counts_ik: Ints
 
 
 def read_panel(run: Run, reference: KnownItems) -> Panel:
@@ -97,7 +78,10 @@ def read_panel(run: Run, reference: KnownItems) -> Panel:
     for members in (*chain(*copies), *(text.split(", ") for text in alike)):
         at = np.flatnonzero(np.isin(judges, [str(name) for name in members]))
         group_j[np.isin(group_j, group_j[at])] = group_j[at].min(initial=len(judges))
-    return Panel(reference, at_i, vote_ji, group_j)
+    originals, labels = np.unique(group_j).tolist(), np.arange(len(question.labels))
+    counts_ik = (vote_ji[originals][:, :, None] == labels).sum(axis=0)
+    answers = (reference.gold_i[at_i], reference.weight_i[at_i])
+    return Panel(reference, judges, at_i, *answers, vote_ji, group_j, originals, counts_ik)
 
 
 def _halves(panel: Panel) -> list[tuple[Ints, Floats, Floats, Floats]]:
