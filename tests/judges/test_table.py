@@ -223,19 +223,6 @@ def test_good_judges_who_agree_because_they_are_right_are_no_copies():
         assert not frame["advice"].str.contains("copy").any() and (frame["counted_with"] == "").all()
 
 
-def test_who_left_items_out_is_said():
-    def skips(truth, cast, rng):
-        return [bool(label) if rng.random() > 0.3 else None for label in truth]
-
-    for names, said in (
-        ("ann ben cem dua", "without a vote: dua 32%"),
-        ("gpt-a gpt-b qwen phi-3", "phi-3 fails on 32%"),
-    ):
-        judges = dict(zip(names.split(), (0.9, 0.8, 0.85, skips), strict=True))
-        notes = describe_judges(me.audit(votes_of(judges), draws=0)).notes
-        assert sum(f"{said} of the items" in note for note in notes) == sum("32%" in note for note in notes) == 1
-
-
 def test_names_tell_models_from_people():
     models = ["ChatGPT-0301/Vanilla_1shot/ba", "gpt-4o run 2", "nli/sp"]
     assert guess_roles(models) == dict.fromkeys(models, "llm")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +35,8 @@ the evidence has others): with 0.3 differences held in 81% where errors are alik
 LEAST = 1e-3
 """Least p that counts as such."""
 
-STEPS = 100
 
-
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean with its interval.
 
     Parameters
@@ -177,13 +173,13 @@ def corrected_means(
         # The part that falls with known answers; where items decide all, at least a trace of it.
         by_answers = max(variance - float(contrast_s @ items_ss @ contrast_s), variance / 100)
         gap = _normal(float(contrast_s @ value_s), variance, n_known, mass)
-        return replace(gap, spread=math.sqrt(by_answers * n_known))
+        return gap._replace(spread=math.sqrt(by_answers * n_known))
 
     estimates = []
     for s, unit_s in enumerate(np.eye(len(value_s))):
         normal = estimate(unit_s, int(n_s[s]))
         low, high = _interval(normal.value, normal.se**2, max(float(n_s[s]), 1.0), mass)
-        estimates.append(replace(normal, low=low, high=high))
+        estimates.append(normal._replace(low=low, high=high))
     unit_ss = np.eye(len(value_s))
     return estimates, lambda a, b: estimate(unit_ss[a] - unit_ss[b], int(min(n_s[a], n_s[b])))
 
@@ -217,7 +213,7 @@ def _regress(answers: Answers, value_k: Floats) -> tuple[Floats, Floats, Floats]
         return out
 
     at = centre
-    for _ in range(STEPS):
+    for _ in range(100):
         odds_gk = log_odds(at, x_gkf, system_g)
         p_gk, posterior_gk = softmax(odds_gk, axis=1), softmax(odds_gk + log_gk, axis=1)
         score_gf = weight_g[:, None] * np.einsum("gk,gkf->gf", posterior_gk - p_gk, x_gkf)

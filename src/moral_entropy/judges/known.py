@@ -8,8 +8,7 @@ the models alone. Gold that was evidence for the fit cannot grade it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -52,8 +51,7 @@ DRAWS = 12
 """Draws of the people's own error rates, for what they add to the variance of a score."""
 
 
-@dataclass(frozen=True, eq=False)
-class KnownItems:
+class KnownItems(NamedTuple):
     """The items of one question. Axes: **i** item, **k** label.
 
     Parameters
@@ -176,7 +174,7 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
     # Of two labels, as the model has it: what is published is pooled with the vote share, which draws systems together.
     guess_ik = model_ik if known_i.any() and len(labels) == 2 else p_ik
-    label_i = highest(guess_ik)
+    label_i: Ints = highest(guess_ik)
     if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
         vote_ji = vote_matrix(votes, items, judges, labels)
         guess_ik, label_i = weigh_votes(vote_ji, guess_ik, likelihood_sik[0], known_i)

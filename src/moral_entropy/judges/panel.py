@@ -26,8 +26,6 @@ MOST_ITEMS = 4_000
 EXHAUSTIVE = 12
 """Judges up to whom every panel is tried; of more, those who are best alone."""
 
-FLOOR = 1e-12
-
 ADDED = schema("float nats nats_se saved saved_se")
 PANELS = schema("text question judges", "int size", "float wrong wrong_unseen")
 
@@ -160,15 +158,12 @@ def best_panels(panel: Panel) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for p in np.lexsort((tie_key(wrong_p), size_p)).tolist():
         if not rows or tie_key(wrong_p[p]) < tie_key(rows[-1][3]):
-            rows.append((panel.reference.question.name, ", ".join(panel.judges[j] for j in tried[p]), len(tried[p]),
-                         float(wrong_p[p]), _unseen(share_ph[size_p <= size_p[p]])))  # fmt: skip
+            up_to_size_ph = share_ph[size_p <= size_p[p]]
+            first, second = tie_key(up_to_size_ph).argmin(axis=0)
+            unseen = float(up_to_size_ph[first, 1] + up_to_size_ph[second, 0]) / 2
+            names = ", ".join(panel.judges[j] for j in tried[p])
+            rows.append((panel.reference.question.name, names, len(tried[p]), float(wrong_p[p]), unseen))
     return pl.DataFrame(rows, schema=PANELS, orient="row")
-
-
-def _unseen(share_ph: Floats) -> float:
-    """Choose the best panel on one half of the items, grade it on the other, and the other way round."""
-    best_h = tie_key(share_ph).argmin(axis=0)
-    return float(np.mean([share_ph[best_h[0], 1], share_ph[best_h[1], 0]]))
 
 
 def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, float] | None:
@@ -196,7 +191,7 @@ def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, flo
         return None
     off_ji = right_ji[:, all_i] - right_ji[:, all_i].mean(axis=1, keepdims=True)
     together_i, alone_i = off_ji.sum(axis=0) ** 2, (off_ji**2).sum(axis=0)
-    if alone_i.sum() < FLOOR or together_i.sum() < FLOOR:
+    if min(alone_i.sum(), together_i.sum()) < 1e-12:
         return None
     effect = float(together_i.sum() / alone_i.sum())
     # The ratio of two means, by the delta method, on the scale of its logarithm.

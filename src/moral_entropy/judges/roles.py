@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -106,9 +107,8 @@ def _decide(
     if roles is None:
         people = [name for name in judges if guesses[name] == PERSON]
         n_models, ending = len(judges) - len(people), f"; people: {listed(people)}" if people else ""
-        return guesses, (
-            f"{n_models:,} of {len(judges):,} judges are taken for language models, by their names{ending}"
-        )
+        sentence = f"{n_models:,} of {len(judges):,} judges are taken for language models, by their names{ending}"
+        return guesses, sentence
     rows = column(roles) if isinstance(roles, str) else None
     stated = dict(map(_role, _rows(roles) if rows is None else _one_each(rows, roles)))
     unknown = [name for name in stated if name not in guesses]
@@ -168,6 +168,9 @@ def _rows(roles: Any) -> list[dict[str, Any]]:
         roles = {name.strip(): role or PERSON for name, _, role in pairs}
     if isinstance(roles, Mapping):
         return [{"judge": str(judge), "role": role} for judge, role in roles.items()]
+    if isinstance(roles, str) and not Path(roles).exists():
+        msg = f"there is no file {roles!r}, and no such column with the votes: it is there after audit --roles {roles}."
+        raise VotesError(msg)
     source = open_source(roles)
     for name in ("judge", "role"):
         if name not in source.columns:

@@ -189,7 +189,7 @@ def _figures(estimates: Sequence[Estimate], quantity: Quantity, offset: float) -
     return [
         None if math.isnan(estimate.value) else offset + scale * figure
         for estimate in estimates
-        for figure in (estimate.value, estimate.low, estimate.high)
+        for figure in estimate[:3]
     ]
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.findings import listed, many
+from moral_entropy.findings import many
 from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
-from moral_entropy.judges.findings import FAILS, MOST_VOTE_ON_ALL, SIDE
+from moral_entropy.judges.findings import SIDE
 from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
 from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
@@ -34,7 +34,6 @@ MOST_ITEMS_VOTED = 0.5
 CLEAR = 1.645
 """Standard errors of what a judge adds from which the panel is better without it: one chance in twenty."""
 
-_BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
     schema("text question judge role", "int n_votes", "float missing", "int n_known",
            bounded("right", "right_all", "sensitivity", "specificity", "agrees"), "text counted_with")
@@ -113,22 +112,18 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
     # A crowd whose members vote on few items each is no panel to choose from.
     complete = graded and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
     effective = effective_judges(panel, mass) if complete else None
-    effective_row = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
+    worth_rows = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
+    worth = pl.DataFrame(worth_rows, schema=EFFECTIVE, orient="row")
     labels, label_note = _labels(reference)
     pair_notes: list[str] = []
     ranking, positions = RANKING.to_frame(), POSITIONS.to_frame()
     if is_pairwise(run, reference.question):
         ranking, positions, pair_notes = rank_pairs(run, reference.question, mass)
-    return Judges(
-        frame,
-        best_panels(panel) if complete else PANELS.to_frame(),
-        pl.DataFrame(effective_row, schema=EFFECTIVE, orient="row"),
-        may_replace(run, reference, quantities(reference.question, options.value_of())[0], options.epsilon),
-        labels,
-        ranking,
-        positions,
-        (*reference.notes, *label_note, *pair_notes, *_notes(run, panel)),
-    )
+    panels = best_panels(panel) if complete else PANELS.to_frame()
+    quantity = quantities(reference.question, options.value_of())[0]
+    replace = may_replace(run, reference, quantity, options.epsilon)
+    notes = (*reference.notes, *label_note, *pair_notes, *_notes(run, panel))
+    return Judges(frame, panels, worth, replace, labels, ranking, positions, notes)
 
 
 def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
@@ -167,7 +162,7 @@ def _row(panel: Panel, j: int, mass: float) -> dict[str, Any]:
             figures[name] = mean(right_i, gold_i == label)
     together = [panel.judges[i] for i in np.flatnonzero(panel.group_j == panel.group_j[j]) if i != j]
     cells = {f"{name}{bound}": value for name, estimate in figures.items() if estimate.n_known
-             for bound, value in zip(_BOUNDS, (estimate.value, estimate.low, estimate.high), strict=True)}  # fmt: skip
+             for bound, value in zip(("", "_low", "_high"), estimate[:3], strict=True)}  # fmt: skip
     return cells | {
         "question": question.name, "judge": panel.judges[j], "role": reference.roles[panel.judges[j]],
         "n_votes": int(voted.sum()), "missing": float(1.0 - voted.mean()),
@@ -195,7 +190,7 @@ def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
     if row["nats"] - CLEAR * row["nats_se"] <= 0:
         return f"spare: {right}, and it adds nothing that can be told from luck"
     if row["saved"] <= 0:
-        return f"keep: {right}; labels are no more often right with it, but their probabilities are better"
+        return f"keep: {right}; labels are surer with it, though no more often right"
     return f"keep: {right}; {100 * row['saved']:.1f} labels in 100 more are right with it"
 
 
@@ -229,11 +224,6 @@ def _notes(run: Run, panel: Panel) -> Iterator[str]:
     if n_judges > MOST_JUDGES:
         yield f"{name}: {n_judges:,} judges are a crowd; what each adds is not computed for more than {MOST_JUDGES}."
     findings = run.findings.filter(check=SIDE, question=name)
-    missing_j = (panel.vote_ji == UNKNOWN).mean(axis=1)
-    skipped = [f"{panel.judges[j]} {missing_j[j]:.0%}" for j in np.argsort(-missing_j, kind="stable")
-               if missing_j[j] >= FAILS and panel.judges[j] not in findings["subject"]]  # fmt: skip
-    if skipped and np.median(missing_j) <= 1.0 - MOST_VOTE_ON_ALL:
-        yield f"{name}: without a vote: {listed(skipped)} of the items. Figures of a judge are of those it voted on."
     if panel.reference.n_known < ENOUGH:
         yield (
             f"{name}: {many(panel.reference.n_known, 'known answer')}; judges are ranked by how often they agree with "
