@@ -62,7 +62,7 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> dict[str,
           for more than two labels;
         - below_chance: posterior probability that the Youden index is below 0; NaN without draws;
         - role: "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too
-          often", "says yes too rarely", or nothing.
+          often", "says yes too rarely", or nothing; of ordered levels "few votes" or nothing.
 
     Examples
     --------
@@ -92,6 +92,9 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> dict[str,
         for bound, own_fa in (("", value_fa), ("_low", low_fa), ("_high", high_fa))
     }
     columns["below_chance"] = below_chance(fit)
+    if ballot.levels is not None:
+        # A rater who is often one level off does not guess: the table raters has the roles on a scale.
+        return columns | {"role": np.where(ballot.votes_a < FEW_VOTES, "few votes", "")}
     return columns | {"role": _roles(np.asarray(ballot.votes_a), columns)}
 
 

@@ -41,7 +41,7 @@ REASONS = 25
 FIT = ("question", "part")
 COLUMNS = (
     "question", "item", "domain", "n_votes", "n_positive", "p_map", "p_model", "p", "p_low", "p_high", "p_votes",
-    "p_text", "label", "entropy", *PARTS, "part",
+    "p_text", "label", "entropy", *PARTS, "aleatoric", "part",
 )  # fmt: skip
 
 

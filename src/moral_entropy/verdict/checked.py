@@ -7,11 +7,10 @@ Whether labels are shown to be good enough rests on the exact bounds of Clopper 
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,7 +23,7 @@ from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.figures import annotator_shares
 from moral_entropy.verdict.rates import pooled_rates, wrong_by
-from moral_entropy.verdict.sheet import KEYS, from_blocks, spot_checks
+from moral_entropy.verdict.sheet import KEYS, MOST_CHECKED, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 SLOPE, SLOPE_SD = 1.0, 0.5
@@ -37,9 +36,6 @@ MOST_CHECKS = 100_000
 FIGURES = ("checked", "wrong", "value", "low", "high")
 CHECKED = pl.Schema(dict.fromkeys(("kind", "name"), pl.String()) | dict.fromkeys(FIGURES, pl.Float64()))
 CHECKED["checked"] = pl.Int64()
-
-Row = tuple[str, int, float, float, float, float]
-"""Who or what was checked, and its `FIGURES`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class ErrorRate:
 
 def error_rate(
     wrong_j: Floats | Sequence[float], population: float, *, weight_j: Floats | Sequence[float] | None = None,
-    risk_j: Floats | Sequence[float] | None = None, mass: float = 0.9,
+    risk_j: Floats | None = None, mass: float = 0.9,
 ) -> ErrorRate:  # fmt: skip
     """Estimate the share of wrong labels from checked ones.
 
@@ -97,23 +93,8 @@ def error_rate(
     if not total:
         return ErrorRate(0, 0.0, float("nan"), 0.0, 1.0, 0.0, 1.0)
     share, worth = float(wrong @ weight) / total, total**2 / float(weight @ weight)
-    gain = 1.0 if risk_j is None else _gain(wrong, weight / total, np.asarray(risk_j, dtype=float), worth)
+    gain = 1.0 if risk_j is None else _gain(wrong, weight / total, risk_j, worth)
     return _rate(len(wrong), float(wrong.sum()), share, worth, population, mass, gain)
-
-
-def _rate(
-    checked: int, wrong: float, share: float, worth: float, population: float, mass: float, gain: float = 1.0
-) -> ErrorRate:
-    """Return the share with its interval; `worth` is how many equally weighted checks there are (Kish 1965)."""
-    unseen = max(1.0 - checked / population, 0.0)
-    if unseen < 1e-9:
-        return ErrorRate(checked, wrong, share, share, share, share, share)
-    # Sampling without replacement is worth that many draws with it.
-    n = worth / unseen
-    low, high = (float(end) for end in jeffreys_interval(np.asarray(share * n * gain), np.asarray(n * gain), mass))
-    at_least, bound = (float(end) for end in exact_interval(np.asarray(share * n), np.asarray(n), mass))
-    low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
-    return ErrorRate(checked, wrong, share, low, high, at_least, bound)
 
 
 def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> float:
@@ -139,6 +120,21 @@ def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> fl
     at = minimize(penalised, [float(logit(share)), SLOPE], tol=1e-9).x
     true_j = expit(at[0] + at[1] * off_j)
     return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
+
+
+def _rate(
+    checked: int, wrong: float, share: float, worth: float, population: float, mass: float, gain: float = 1.0
+) -> ErrorRate:
+    """Return the share with its interval; `worth` is how many equally weighted checks there are (Kish 1965)."""
+    unseen = max(1.0 - checked / population, 0.0)
+    if unseen < 1e-9:
+        return ErrorRate(checked, wrong, share, share, share, share, share)
+    # Sampling without replacement is worth that many draws with it.
+    n = np.asarray(worth / unseen)
+    low, high = (float(end) for end in jeffreys_interval(share * n * gain, n * gain, mass))
+    at_least, bound = (float(end) for end in exact_interval(share * n, n, mass))
+    low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
+    return ErrorRate(checked, wrong, share, low, high, at_least, bound)
 
 
 def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
@@ -246,79 +242,69 @@ def spot_checks_of(run: Run) -> Checks | None:
     rows = rows.rename({"answer": "truth"}).join(items, on=KEYS, how="inner", maintain_order="left")
     # Of a run whose labels are the answers, what was wrong before.
     rows = rows.with_columns(label=pl.coalesce("label", "now"))
-    in_blocks = all(from_blocks(sheet["weight"].to_numpy()) for _, sheet in rows.group_by("sheet"))
     # A sheet counts as often as it has rows, and within it each row by its block.
     weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
     answered, every = rows.drop_nulls("truth").with_columns(weight), rows.with_columns(weight)
-    population = float(run.scan("items").select(pl.col("count").sum()).collect(engine="streaming").item())
-    error = error_rate(
-        answered.select(how_wrong(run)).to_series().to_numpy(), population, weight_j=answered["weight"].to_numpy(),
-        risk_j=answered["risk"].to_numpy() if in_blocks else None, mass=run.interval,
-    )  # fmt: skip
+    population = float(sum(fit["items_counted"] for fit in run.manifest["questions"]))
+    # Each item of a sheet was drawn from a block of its own unless weights are small.
+    in_blocks = bool((rows.group_by("sheet").agg(pl.col("weight").min())["weight"] >= 1.0 / MOST_CHECKED).all())
     # A row is left blank where the answer is hard: nobody knows that its label is right.
-    not_right = every["truth"].ne_missing(every["label"]).to_numpy()
-    worst = error_rate(not_right, population, weight_j=every["weight"].to_numpy(), mass=run.interval)
+    error, worst = (
+        error_rate(sheet.select(wrong).to_series().to_numpy(), population, weight_j=sheet["weight"].to_numpy(),
+                   risk_j=sheet["risk"].to_numpy() if in_blocks and sheet is answered else None, mass=run.interval)
+        for sheet, wrong in ((answered, how_wrong(run)), (every, pl.col("truth").ne_missing(pl.col("label"))))
+    )  # fmt: skip
     return Checks("spot check", error, worst, population, every.height - answered.height, answered)
 
 
 def checked_frame(run: Run) -> pl.DataFrame:
-    """Return what the checks found of the consensus, each rule and each annotator: `CHECKED`.
+    """Return what the checks found of the consensus, of each rule and of each annotator: `CHECKED`.
 
-    The intervals of annotators against gold are exact. Annotators come worst first: those who are surely wrong most
-    often.
+    Annotators come worst first, those who are surely wrong most often; their intervals are exact.
     """
     checks = checks_of(run)
     if checks is None:
         return pl.DataFrame(schema=CHECKED)
+    error, labels = checks.error, None
+    rows = [("consensus", "consensus", error.checked, error.wrong, error.value, error.low, error.high)]
     if checks.rows is None:
-        rules, people = _rules_against_gold(run, checks), _people_against_gold(run)
+        rates = pooled_rates(run, "gold")
+        for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
+            if (row := rates.get((name, "disagreement"))) is not None:
+                # Where gold knows all labels, there is no interval.
+                no_ends = error.checked >= checks.population or row["low"] is None
+                low, high = (row["value"],) * 2 if no_ends else (row["low"], row["high"])
+                rows.append(("rule", name, row["n"], row["value"] * row["n"], row["value"], low, high))
     else:
-        votes = _votes_on(run, checks.rows)
-        rules, people = _rules(run, checks, checks.rows, votes), _people(votes, run.interval)
-    worst_first = sorted(people, key=lambda person: -round(person[4], DECIMALS))
-    rows = [("consensus", *_row("consensus", checks.error)), *(("rule", *rule) for rule in rules),
-            *(("annotator", *person) for person in worst_first)]  # fmt: skip
-    return pl.DataFrame(rows, schema=CHECKED, orient="row")
+        rows += _rules(run, checks, checks.rows)
+        labels = checks.rows.lazy().select(*KEYS, "truth", count=pl.lit(1.0))
+    wrong = (pl.col("n") - pl.col("right")).round(DECIMALS)
+    people = annotator_shares(run, labels).filter(question="").select(
+        kind=pl.lit("annotator"), name="annotator", checked="n", wrong=wrong, value=1.0 - pl.col("right") / pl.col("n"),
+        low=1.0 - pl.col("high"), high=1.0 - pl.col("low"),
+    )  # fmt: skip
+    worst_first = people.sort(-pl.col("low").round(DECIMALS), maintain_order=True)
+    return pl.concat([pl.DataFrame(rows, schema=CHECKED, orient="row"), worst_first])
 
 
-def _row(name: str, rate: ErrorRate) -> Row:
-    return name, rate.checked, rate.wrong, rate.value, rate.low, rate.high
-
-
-def _votes_on(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the votes on the checked items, with the truth."""
-    if not run.has("votes"):
-        nobody = pl.lit(None, dtype=pl.String).alias("annotator")
-        return rows.select(*KEYS, nobody, "label", "truth", "weight").clear()
-    votes = run.table("votes", where=pl.col("item").is_in(rows["item"].unique().implode()))
-    return votes.join(rows.select(*KEYS, "truth", "weight"), on=KEYS, how="inner", maintain_order="left")
-
-
-def _people(votes: pl.DataFrame, mass: float) -> Iterator[Row]:
-    by_name = votes.drop_nulls("annotator").group_by(pl.col("annotator").cast(pl.String))
-    for (annotator,), mine in sorted(by_name, key=lambda pair: str(pair[0][0])):
-        wrong_j, weight_j = (mine["label"] != mine["truth"]).to_numpy(), mine["weight"].to_numpy()
-        yield _row(str(annotator), error_rate(wrong_j, math.inf, weight_j=weight_j, mass=mass))
-
-
-def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[Row]:
-    """Yield what each hard rule got wrong on the checked items that have votes."""
-    names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
+def _rules(run: Run, checks: Checks, rows: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Yield what each hard rule got wrong on the checked items that have votes: rows of `CHECKED`."""
     best = (run.manifest.get("best_rule") or {}).get("rule")
-    parts = [rows.filter(question=question.name) for question in run.questions]
-    weight_j = np.concatenate([part["weight"].to_numpy() for part in parts])
-    for name in dict.fromkeys([*names, *([best] if best else [])]):
+    names = [*run.table("audit_rules")["rule"].unique(maintain_order=True).to_list(), *([best] if best else [])]
+    votes = run.table("votes", where=pl.col("item").is_in(rows["item"].unique().implode()))
+    parts = [(question, rows.filter(question=question.name)) for question in run.questions]
+    weight_j = np.concatenate([part["weight"].to_numpy() for _, part in parts])
+    for name in dict.fromkeys(names):
         try:
             rule = rule_named(name)
         except Exception:
             # A rule of a package that is not installed here.
             continue
-        wrong = [_wrong_of(rule, question, part, votes) for question, part in zip(run.questions, parts, strict=True)]
-        wrong_j = np.concatenate(wrong)
+        wrong_j = np.concatenate([_wrong_of(rule, question, part, votes) for question, part in parts])
         labelled = ~np.isnan(wrong_j)
         if not rule.soft and labelled.any():
             rate = error_rate(wrong_j[labelled], checks.population, weight_j=weight_j[labelled], mass=run.interval)
-            yield _row(name, rate)
+            yield "rule", name, rate.checked, rate.wrong, rate.value, rate.low, rate.high
 
 
 def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats:
@@ -326,10 +312,9 @@ def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.Data
     labels = list(question.labels)
     truth_j = positions(rows["truth"], labels, default=UNKNOWN)
     if rule.sees == PUBLISHED.sees:
-        said_j = positions(rows["published"], labels, default=UNKNOWN)
-        return np.where(rows["published"].is_null(), np.nan, said_j != truth_j)
-    places = rows.select("item").with_row_index("at")
-    cast = votes.filter(question=question.name).join(places, on="item", how="inner")
+        published_j = positions(rows["published"], labels, default=UNKNOWN)
+        return np.where(rows["published"].is_null(), np.nan, published_j != truth_j)
+    cast = votes.filter(question=question.name).join(rows.select("item").with_row_index("at"), on="item")
     counts_jk = np.zeros((rows.height, len(labels)), dtype=np.int64)
     np.add.at(counts_jk, (cast["at"].to_numpy(), positions(cast["label"], labels, default=0)), 1)
     if question.positive is None:
@@ -340,18 +325,3 @@ def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.Data
     positive = labels.index(question.positive)
     yes_j = rule.scores(counts_jk, positive)
     return np.where(truth_j == positive, 1.0 - yes_j, yes_j)
-
-
-def _rules_against_gold(run: Run, checks: Checks) -> Iterator[Row]:
-    """Yield what the audit found against gold; where gold knows all labels, without an interval."""
-    all_known, rates = checks.error.checked >= checks.population, pooled_rates(run, "gold")
-    for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
-        if (row := rates.get((name, "disagreement"))) is not None:
-            low, high = (row["value"] if all_known or row[end] is None else row[end] for end in ("low", "high"))
-            yield name, row["n"], row["value"] * row["n"], row["value"], low, high
-
-
-def _people_against_gold(run: Run) -> Iterator[Row]:
-    """Yield how many of every annotator's votes gold says are wrong, over all questions, with an exact interval."""
-    for name, right, n, low, high in annotator_shares(run, "gold").filter(question="").drop("question").iter_rows():
-        yield name, n, round(n - right, DECIMALS), 1.0 - right / n, 1.0 - high, 1.0 - low
