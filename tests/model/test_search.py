@@ -92,7 +92,6 @@ def test_the_papers_mode_is_that_of_a_textbook_em(n_labels):
 
 def test_a_search_that_is_stopped_says_so(monkeypatch):
     monkeypatch.setattr(module, "MAX_PASSES", 3)
-    monkeypatch.setattr(module.find_mode, "__kwdefaults__", {"max_passes": 3, "watch": None})
     votes = votes_of(random_rows(np.random.default_rng(1), 40, 4, 3), 3)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         [found] = fit(votes, draws=0).fits

@@ -272,7 +272,7 @@ def find_mode(
     # From where a sample's search ended: quasi-Newton steps at once.
     tolerance = MANY_TOLERANCE if sampled or posterior.n_parameters > MANY_PARAMETERS else TOLERANCE
     near = MANY_NEAR if sampled else NEAR
-    optimum = maximise(posterior, at, tolerance=tolerance, near=near, watch=watch)
+    optimum = maximise(posterior, at, tolerance=tolerance, near=near, max_passes=MAX_PASSES, watch=watch)
     optimum = optimum._replace(passes=optimum.passes + sum(rough.passes for rough in optima.values()))
     if not all_starts:
         return optimum, None, {best: optimum.objective}
