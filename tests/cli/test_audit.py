@@ -48,6 +48,16 @@ def test_it_writes_the_run_folder_of_the_contract(run, folder):
     assert items.height == 82 + 80
 
 
+def test_without_a_folder_it_prints_the_screen_and_writes_nothing(run, folder):
+    before = sorted(folder.iterdir())
+    code, out, _ = run("audit", "votes.csv", "--draws", 50)
+    assert code == 0 and sorted(folder.iterdir()) == before
+    *_, keep = out.splitlines()
+    assert keep.split() == ["keep", "moral-entropy", "audit", "votes.csv", "--draws", "50", "-o", "run/"]
+    code, written, _ = run("audit", "votes.csv", "--draws", 50, "-o", "run")
+    assert code == 0 and out.splitlines()[:5] == written.splitlines()[:5]
+
+
 def test_the_manifest_says_what_went_in_and_how_it_went(run, folder):
     run("audit", "votes.csv", "-o", "run", "--draws", 50, "--seed", 4, "--prior-prevalence", "8,2")
     facts = read_manifest("run")

@@ -153,7 +153,7 @@ def told(*pushes, model="paper"):
         total += push
         steps.append(Step(f"a{n}" if n else None, "1" if n else None, push, push - 0.1, push + 0.1, total))
     shown = {"p_map": 0.5, "p_model": 0.5, "p": 0.5, "p_low": 0.4, "p_high": 0.6, "label": "1", "entropy": 0.69}
-    parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "model": model}
+    parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "aleatoric": 0.6, "model": model}
     names = ("q", "", "i", None, None, "1", "0")
     return Explanation(*names, tuple(steps), **shown, **parts, clamped=False, of_several=False)
 
@@ -168,13 +168,19 @@ def lines_of(monkeypatch, capsys):
     return lines
 
 
-def test_the_parts_of_the_entropy_are_named_with_their_cures(lines_of):
-    lines = lines_of(told(-2.0, 1.0, model="mixed"))
+def test_the_parts_of_the_entropy_are_named_with_their_remedies(lines_of):
+    lines = lines_of(told(*[0.1] * 31, model="mixed"))
     assert "  0.400 ambiguity: no vote removes it; ship the probability, not a label" in lines
     assert "  0.200 votes: more votes on the item remove it" in lines
     assert "  0.090 annotators: more votes anywhere remove it" in lines
-    assert TOO_FEW_TO_TELL in " ".join(lines)
-    assert TOO_FEW_TO_TELL not in " ".join(lines_of(told(*[0.1] * 31, model="mixed")))
+    assert TOO_FEW_TO_TELL not in " ".join(lines)
+    # Below 30 votes it is one figure, with the reason.
+    few = lines_of(told(-2.0, 1.0, model="mixed"))
+    assert [line.split(":")[0].split() for line in few if line.startswith("  0.")] == [
+        ["0.600", "item"],
+        ["0.090", "annotators"],
+    ]
+    assert TOO_FEW_TO_TELL in " ".join(few)
     paper = lines_of(told(-2.0, 1.0))
     assert not any("ambiguity" in line for line in paper)
     assert "  0.200 aleatoric: more votes on the item remove it" in paper

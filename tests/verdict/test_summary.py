@@ -15,7 +15,7 @@ from moral_entropy.planning import next_votes, worse_than_the_team
 from moral_entropy.rules.rules import rule_named
 from moral_entropy.verdict.figures import run_figures
 from moral_entropy.verdict.rates import ends_in_percent, pooled_rules, rule_groups
-from moral_entropy.verdict.summary import summarise
+from moral_entropy.verdict.summary import Summary
 
 
 def made_votes(labels, seed):
@@ -132,7 +132,7 @@ def test_annotators_are_held_against_gold_with_an_exact_interval(case):
     everyone = sum(some for _, some, _ in wrong.values()) / sum(n for *_, n in wrong.values())
     worse = {name for name, (low, *_) in wrong.items() if low > everyone}
     assert set(worse_than_the_team(run)) == worse == {"eli"}
-    assert "eli" in "\n".join(summarise(run).lines())
+    assert "eli" in "\n".join(Summary(run).lines())
 
 
 def test_next_asks_nobody_whom_gold_has_shown_to_be_bad(case):

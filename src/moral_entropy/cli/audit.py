@@ -26,7 +26,9 @@ Source = Annotated[
         metavar="VOTES...", help="CSV, TSV, Excel, Parquet, JSON, also gzipped; several are one set; - is a pipe."
     ),
 ]
-Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
+Out = Annotated[
+    str | None, Option("--out", "-o", metavar="RUN", help="The run folder to write; without it, only the screen.")
+]
 Cluster = Annotated[
     str | None,
     Option(metavar="local|ADDRESS", help="Audit a folder of Parquet files with Dask: local, or a scheduler's address."),
@@ -37,8 +39,8 @@ Verbose = Annotated[bool, Option("--verbose", help="Print entropies, rules and e
 def audit(
     context: Context,
     source: Source,
-    out: Out,
     options: AuditOptions,
+    out: Out = None,
     settings: SettingsFile = None,
     cluster: Cluster = None,
     force: Force = False,
@@ -61,8 +63,8 @@ def audit(
         if cluster:
             from moral_entropy.scale import audit_on_cluster
 
-            if len(source) > 1:
-                msg = "--cluster reads one folder of Parquet files. Put the files into one."
+            if len(source) > 1 or out is None:
+                msg = "--cluster reads one folder of Parquet files and writes a run folder: --cluster local -o RUN."
                 raise UsageError(msg)
             run = audit_on_cluster(source[0], out, options, cluster=cluster, **keywords)
         else:
@@ -75,9 +77,9 @@ def audit(
         for sentence in run.manifest["warnings"]:
             print(f"warning: {harmless(sentence)}", file=sys.stderr)
     else:
-        from moral_entropy.verdict.summary import summarise
+        from moral_entropy.verdict.summary import Summary
 
-        summary = summarise(run)
+        summary = Summary(run)
         print_parts([*summary.lines(window_width()), *(_details(run, summary) if verbose else ())])
 
 

@@ -56,7 +56,7 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
     from moral_entropy.cli.screen import show
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.figures import ANNOTATOR, is_at_least, run_figures
+    from moral_entropy.verdict.figures import ANNOTATOR, ORDER, run_figures
     from moral_entropy.verdict.rates import leading_rates
 
     try:
@@ -72,7 +72,7 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
         lines = [*map(str, limits)]
         if options.verdict is not None:
             least, answer = options.verdict.replace("-", " "), opened.verdict.answer
-            holds = is_at_least(answer, least)
+            holds = ORDER.index(answer) >= ORDER.index(least)
             outcome = "holds" if holds else "failed"
             records.append({"figure": "verdict", "value": answer, "limit": least, "outcome": outcome, "held": holds})
             lines.append(f"{'holds' if holds else 'FAILED'}: the verdict is {answer!r}, wanted {least!r}")

@@ -93,11 +93,12 @@ def _outcome(explanation: Explanation, towards: str, against: str) -> Iterator[s
     if explanation.score is not None and None not in explanation.score:
         score, low, high, plain = explanation.score
         yield f"score: {score:.2f} ({low:.2f} to {high:.2f}), {score - plain:+z.2f} from the plain mean {plain:.2f}"
-    parts = shown_parts(explanation.model, between=explanation.between_groups is not None)
+    n_votes, between = len(explanation.steps) - 1, explanation.between_groups is not None
+    parts = shown_parts(explanation.model, n_votes, between=between)
     has_parts = explanation.doubt_votes is not None
     label = printable(explanation.label, LONGEST_NAME)
     yield f"label: {label}; entropy {explanation.entropy:.3f} nats" + ", of which" * has_parts
     if has_parts:
         yield from (f"  {getattr(explanation, part):.3f} {name}: {REMEDIES[part]}" for part, name in parts.items())
-        if mixed and len(explanation.steps) <= ENOUGH_VOTES:
+        if mixed and n_votes < ENOUGH_VOTES:
             yield filled(TOO_FEW_TO_TELL)

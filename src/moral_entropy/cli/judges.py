@@ -86,7 +86,8 @@ def _lines(scores: Score | None, described: Judges, notes: list[str], run: str) 
             f"; worth {row['effective']:.1f} that err independently ({row['low']:.1f}–{row['high']:.1f})"
             for row in described.effective.filter(question=question).to_dicts()
         )
-        yield f"{question}: {many(rows.height, 'judge')}, best first{effective}"
+        order = "best first" if rows["n_known"].sum() else "by how often they agree with the others"
+        yield f"{question}: {many(rows.height, 'judge')}, {order}{effective}"
         yield from (
             filled(f"  {printable(row['judge'], 28)}: {row['advice']}", "  ") for row in rows.head(MOST_ROWS).to_dicts()
         )

@@ -43,14 +43,14 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     >>> votes.questions, votes.n_items
     (('authority', 'care', 'fairness', 'loyalty', 'sanctity'), 180)
     """
-    from moral_entropy.votes.formats.exports import FORMATS
+    from moral_entropy.votes.formats.exports import detect_format
     from moral_entropy.votes.read import read_votes
 
     gold = inputs.gold if name == "emfd" else None
     if inputs.twins:
         votes = read_votes(twin(name, seed=seed, scale=inputs.scale), gold="gold")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
-    elif name == "emfd" and inputs.themes is not None and FORMATS[name].detect(Path(inputs.files[name])):
+    elif name == "emfd" and inputs.themes is not None and detect_format(Path(inputs.files[name])) == name:
         votes = _with_themes(Path(inputs.files[name]), read_themes(inputs.themes), gold)
     else:
         votes = read_votes(inputs.files[name], gold_file=gold)
