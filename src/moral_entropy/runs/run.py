@@ -38,7 +38,7 @@ from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation
-    from moral_entropy.report.export import Layout
+    from moral_entropy.options import Layout
     from moral_entropy.rules.gate import Limit
     from moral_entropy.verdict.verdict import Verdict
 
