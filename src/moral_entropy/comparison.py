@@ -102,7 +102,6 @@ def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison | di
     counts = {name: [side.filter(question=name).height for side in (frame, a, b)] for name in labels}
     rows = [(name, shared, n_a - shared, n_b - shared) for name, (shared, n_a, n_b) in counts.items()]
     overlap = pl.DataFrame(rows, schema=["question", "shared", "only_a", "only_b"], orient="row")
-    digests = [run.manifest.get("input", {}).get("sha256") for run in runs]
     return Comparison(
         a=runs[0].where,
         b=runs[1].where,
@@ -112,7 +111,7 @@ def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison | di
         items=_moved_items(frame, [run.items.schema["item"] for run in runs]),
         shifts=_shifts(frame),
         agreement=_agreement(frame),
-        grades=grade_changes(runs[0].rules, runs[1].rules, same_input=bool(digests[0]) and digests[0] == digests[1]),
+        grades=grade_changes(runs[0].rules, runs[1].rules),
     )
 
 
@@ -247,20 +246,17 @@ def _agreement(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["question", "metric", "value", "n"], orient="row", infer_schema_length=None)
 
 
-def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: bool = False) -> pl.DataFrame:
+def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame) -> pl.DataFrame:
     """Compute the change of every grade that both audits have.
 
     The tables hold no draws, so an interval of a difference is put together from the two intervals as if the audits
     were independent (the square-and-add rule of Zou and Donner, 2008). Where the runs share items or votes, their
-    errors are alike and the interval is wider than need be, not narrower. Two audits of the same file that agree to the
-    last digit are one audit, and the change is 0.
+    errors are alike and the interval is wider than need be, not narrower.
 
     Parameters
     ----------
     audit_a, audit_b
         As in `audit.parquet`.
-    same_input
-        Whether both are audits of the same file.
 
     Examples
     --------
@@ -271,11 +267,7 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
     (-0.1, -0.142, -0.05)
     """
     a, b = (audit.filter(pl.col("metric").is_in(METRICS)) for audit in (audit_a, audit_b))
-    joined = changes(a.join(b, on=CELL, suffix="_b", maintain_order="left"))
-    equal = [pl.col(f"{name}_a") == pl.col(f"{name}_b") for name in ("value", "low", "high", "n")]
-    one_audit = (pl.all_horizontal(equal) & same_input).fill_null(value=True)
-    ends = [pl.when(one_audit).then("change").otherwise(name).alias(name) for name in ("low", "high")]
-    return joined.with_columns(ends).select(GRADES)
+    return changes(a.join(b, on=CELL, suffix="_b", maintain_order="left")).select(GRADES)
 
 
 def differing_settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -448,7 +448,7 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
     >>> findings_frame([Finding("laplace", "pareto_k", 0.4), Finding("nuts", "ess", float("nan"))])["value"].to_list()
     [0.4, None]
     """
-    rows = [asdict(finding) | {"code": finding.code} for finding in findings]
+    rows = [vars(finding) | {"code": finding.code} for finding in findings]
     frame = pl.DataFrame(rows, schema=SCHEMAS["findings"])
     return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 

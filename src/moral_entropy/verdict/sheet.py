@@ -227,16 +227,9 @@ def _write_checks(folder: Path, rows: pl.DataFrame) -> None:
     note_files(folder, ["spot_checks.parquet"])
 
 
-def check_sheets(sources: Iterable[Any]) -> None:
-    """Refuse sheets that cannot be read or lack a column: before the votes are fitted, which can take long."""
-    for source in sources:
-        _require_columns(open_source(source))
-
-
 def read_answers(run: Run, source: Any) -> pl.DataFrame:
     """Read one filled-in sheet."""
-    table = open_source(source)
-    _require_columns(table)
+    table = open_sheet(source)
     labels_of = {question.name: question.labels for question in run.questions}
     if "question" not in table.columns and len(labels_of) > 1:
         refuse(
@@ -270,13 +263,16 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     return _as_rows(sheet.with_columns(purpose=purpose, sheet=number))
 
 
-def _require_columns(table: Source) -> None:
+def open_sheet(source: Any) -> Source:
+    """Open a sheet; refuse one that cannot be read or lacks a column."""
+    table = open_source(source)
     for name in ("item", ANSWER):
         if name not in table.columns:
             refuse(
                 f"{table.name} has no column {name!r}. Found: {', '.join(table.columns)}. A sheet has item, {ANSWER} "
                 "and, if there are several questions, question: see spot-check.csv in the run folder."
             )
+    return table
 
 
 def _texts(table: Source, name: str, missing: str) -> pl.Series:

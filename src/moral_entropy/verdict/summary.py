@@ -185,19 +185,19 @@ def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
 
 def question_rows(run: Run) -> list[dict[str, Any]]:
     """Return the figures of every fit; where there are more than fit on the screen, the worst first."""
-    agreement = run.table("agreement").filter(domain=ALL)
-    gold = _wrong_by_gold(run)
-    rows = []
+    agreement = run.table("agreement").filter(domain=ALL).select("question", "statistic", "value")
+    figures = {(question, statistic): value for question, statistic, value in agreement.iter_rows()}
+    gold, rows = _wrong_by_gold(run), []
     for fit in run.manifest["questions"]:
-        figures = dict(agreement.filter(question=fit["question"]).select("statistic", "value").iter_rows())
-        ordered = figures.get("krippendorff_alpha_ordinal")
+        ordered = figures.get((fit["question"], "krippendorff_alpha_ordinal"))
+        alpha = figures.get((fit["question"], "krippendorff_alpha")) if ordered is None else ordered
         place = fit["question"] + (f" / {fit['part']}" if fit["part"] else "")
         by_votes = fit.get("wrong_low"), fit.get("wrong_high"), None
         low, high, n_gold = gold.get((fit["question"], fit["part"]), by_votes)
         rows.append(
             {"question": place, "items": round(fit["items_counted"]), "ordered": ordered is not None,
-             "alpha": figures.get("krippendorff_alpha") if ordered is None else ordered, "uncertain": fit["uncertain"],
-             "differs": fit.get("majority_differs"), "low": low, "high": high, "gold": n_gold}
+             "alpha": alpha, "uncertain": fit["uncertain"], "differs": fit.get("majority_differs"), "low": low,
+             "high": high, "gold": n_gold}
         )  # fmt: skip
     if len(rows) > LINES["rows"]:
         rows.sort(key=lambda row: (-(row["uncertain"] or 0.0), row["question"]))
