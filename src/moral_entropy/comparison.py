@@ -106,7 +106,7 @@ def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison | di
         a=runs[0].where,
         b=runs[1].where,
         settings=tuple(differing_settings(runs[0].manifest, runs[1].manifest)),
-        notes=tuple(_notes(runs, frame, overlap)),
+        notes=tuple(_notes(runs, overlap)),
         overlap=overlap.filter(pl.col("shared") > 0),
         items=_moved_items(frame, [run.items.schema["item"] for run in runs]),
         shifts=_shifts(frame),
@@ -173,8 +173,7 @@ def _join(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(moved=pl.when("two").then(distance).otherwise(distance / 2))
 
 
-def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[str]:
-    a, b = runs
+def _notes(runs: Runs, overlap: pl.DataFrame) -> Iterator[str]:
     for run, against in (runs, runs[::-1]):
         if alone := [name for name in _labels_of(run) if name not in _labels_of(against)]:
             yield f"only {run.where} has {counted(alone)}: not compared"
@@ -182,10 +181,6 @@ def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[s
             yield f"{run.where} did not converge: its figures may move"
     if empty := overlap.filter(shared=0)["question"].to_list():
         yield f"no shared item in {counted(empty)}: not compared"
-    if elsewhere := frame.filter(pl.col("domain_a").ne_missing(pl.col("domain_b"))).height:
-        yield f"{elsewhere:,} items are of another domain in {b.where}: sorted by that of {a.where}"
-    if weighted := frame.filter(pl.col("count_a") != pl.col("count_b")).height:
-        yield f"{weighted:,} items count more or less often in {b.where}: weighted as in {a.where}"
     if overlap.filter(pl.col("shared") > 0).select(pl.sum_horizontal("only_a", "only_b").sum()).item():
         yield "grades are of all items of either run, not of the shared ones alone"
 
