@@ -145,7 +145,9 @@ class Summary:
         heads = (*HEADS[:-1], "wrong by gold" if all(has_gold) else "wrong" if any(has_gold) else HEADS[-1])
         n_rows = LINES["rows"] if len(self.questions) <= LINES["rows"] else LINES["rows"] - 1
         rows: list[tuple[str, ...]] = [
-            (short_name(row["question"], longest), _alpha(row), percent(row["uncertain"]), percent(row["differs"]),
+            (short_name(row["question"], longest),
+             "–" if row["alpha"] is None else f"α {row['alpha']:z.2f}".replace("0.", ".") + " ordered" * row["ordered"],
+             percent(row["uncertain"]), percent(row["differs"]),
              wrong_range(row))
             for row in self.questions[:n_rows]
         ]  # fmt: skip
@@ -212,12 +214,6 @@ def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
         low, high = (float(end) for end in exact_interval(wrong, n, run.interval))
         rates[question, part or ""] = (wrong / n, wrong / n, round(n)) if n >= items - 0.5 else (low, high, round(n))
     return rates
-
-
-def _alpha(row: dict[str, Any]) -> str:
-    if row["alpha"] is None:
-        return "–"
-    return f"α {row['alpha']:z.2f}".replace("0.", ".") + (" ordered" if row["ordered"] else "")
 
 
 def wrong_range(row: dict[str, Any]) -> str:
