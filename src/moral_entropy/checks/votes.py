@@ -66,24 +66,20 @@ def check_votes(consensus: Consensus) -> list[Finding]:
     """
     findings = [finding for finding in consensus.findings if finding.check == "votes"]
     for fit in consensus.fits:
-        findings += _of_fit(consensus, fit)
+        count_i, voted_i = fit.ballot.count_i, fit.ballot.votes_i > 0
+        if unvoted := float(count_i[~voted_i].sum()):
+            findings.append(finding_of(
+                fit, "votes", "items_without_votes", unvoted, n=round(float(count_i.sum())), level="note",
+                text=f"{unvoted:,.0f} items have no vote.",
+                meaning=(
+                    "Their p is the share of the label among all items, and no rule on votes says anything about them."
+                ),
+                remedy="Leave them out of what you publish, or have them annotated.",
+            ))  # fmt: skip
+        # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
+        if voted_i.any() and not consensus.votes.anonymous:
+            findings += [_hardly_known(consensus, fit), *check_alike(consensus, fit)]
     return [*findings, *_dominant(consensus), *_without_votes(consensus)]
-
-
-def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
-    ballot, count_i = fit.ballot, fit.ballot.count_i
-    unvoted, voted = float(count_i[ballot.votes_i == 0].sum()), float(count_i[ballot.votes_i > 0].sum())
-    if unvoted:
-        yield finding_of(
-            fit, "votes", "items_without_votes", unvoted, n=round(unvoted + voted), level="note",
-            text=f"{unvoted:,.0f} items have no vote.",
-            meaning="Their p is the share of the label among all items, and no rule on votes says anything about them.",
-            remedy="Leave them out of what you publish, or have them annotated.",
-        )  # fmt: skip
-    # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
-    if voted and not consensus.votes.anonymous:
-        yield _hardly_known(consensus, fit)
-        yield from check_alike(consensus, fit)
 
 
 def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:

@@ -353,22 +353,18 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
     try:
         # An audit on a cluster writes tables of items as folders of part files.
         scanned = pl.scan_parquet(sorted(file.glob("*.parquet")) if file.is_dir() else file, glob=False)
-        _check_columns(file, scanned.collect_schema(), SCHEMAS[name])
-        return scanned
+        schema = scanned.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
-
-
-def _check_columns(file: Path, schema: pl.Schema, expected: pl.Schema) -> None:
-    """Refuse a table that lacks a column, or has one of another type; ids may be integers."""
-    for column, kind in expected.items():
+    for column, kind in SCHEMAS[name].items():
         if column not in schema:
             msg = f"{file} lacks the column {column!r}. Run the audit again."
             raise RunFolderError(msg)
-        ids = column in IDS and schema[column].is_integer()
-        if not (schema[column] == kind or ids or (kind.is_integer() and schema[column].is_integer())):
+        may_be_integer = (column in IDS or kind.is_integer()) and schema[column].is_integer()
+        if schema[column] != kind and not may_be_integer:
             msg = f"{file} has {schema[column]} in the column {column!r}, not {kind}. Run the audit again."
             raise RunFolderError(msg)
+    return scanned
 
 
 def _unreadable(file: Path, error: Exception) -> RunFolderError:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,16 +52,13 @@ EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annot
             "options", "seconds", "use_gold", "draws", "seed")  # fmt: skip
 """Facts that every command relies on."""
 
-Frames = Callable[[], Iterable[pl.DataFrame]]
-"""Makes the rows of a table, in chunks."""
-
 
 @dataclass(frozen=True)
 class Table:
     """A table that is made on demand: its columns, and its rows in chunks."""
 
     schema: pl.Schema
-    frames: Frames
+    frames: Callable[[], Iterable[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -348,10 +344,6 @@ class Run:
         """Return what is pickled: tables are made; the consensus stays where it was fitted."""
         frames = {name: self.table(name) for name in self.tables}
         return {"manifest": self.manifest, "tables": frames, "path": self.path, "consensus": None}
-
-    def _repr_html_(self) -> str:
-        """Show the first screen in a notebook."""
-        return f"<pre>{escape(repr(self))}</pre>"
 
     def markdown(self) -> str:
         """Return the first screen as Markdown."""
