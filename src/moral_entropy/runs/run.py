@@ -17,7 +17,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError, UsageError, refuse_forked
 from moral_entropy.files import whole_file
-from moral_entropy.findings import Finding, headline, merge_alike, mute, name_where_needed
+from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
 from moral_entropy.runs.folder import (
@@ -448,8 +448,9 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
     frame = as_run(run).findings.drop("code", strict=False)
-    rows = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
-    return [Finding(**row) for row in rows.iter_rows(named=True)]
+    level = pl.when(pl.col("level").is_in(list(RANK))).then("level").otherwise(pl.lit("info"))
+    texts = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
+    return [Finding(**row) for row in texts.with_columns(level=level).iter_rows(named=True)]
 
 
 def cautions(run: Run) -> list[Finding]:
