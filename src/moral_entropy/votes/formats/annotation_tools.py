@@ -9,7 +9,7 @@ columns mean is left to the reader of tables, except for exports of Argilla and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -145,24 +145,21 @@ def read_prodigy(path: Path, log: ReadingLog) -> pl.DataFrame:
         item = first_of(task | {"row": n}, ITEM_KEY, "_input_hash", "_task_hash", "row")
         text = text_of(scalars({name: task.get(name) for name in ("text", "html")}))
         votes.add_item(item, scalars(task.get("meta")) | {"text": text})
-        for question, label in _prodigy_answers(task, log):
-            votes.add_vote(item, first_of(task, "_annotator_id", "_session_id"), question, label)
-    return votes.to_table("Only accepted and rejected tasks are votes; ignored ones are not.")
-
-
-def _prodigy_answers(task: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]:
-    answer, label, question = str(task.get("answer")), task.get("label"), task.get(QUESTION_KEY)
-    if answer not in ACCEPT:
-        log.drop("ignored task" if answer == "ignore" else "task without an answer", 1)
-    elif isinstance(task.get("options"), list) or isinstance(task.get("accept"), list):
-        if answer == "accept":
-            yield question if isinstance(question, str) else "choice", task.get("accept") or []
-        else:
+        person, answer = first_of(task, "_annotator_id", "_session_id"), str(task.get("answer"))
+        question, label = task.get(QUESTION_KEY), task.get("label")
+        is_choice = isinstance(task.get("options"), list) or isinstance(task.get("accept"), list)
+        if answer not in ACCEPT:
+            log.drop("ignored task" if answer == "ignore" else "task without an answer", 1)
+        elif is_choice and answer == "reject":
             log.drop("rejected choice", 1)
-    elif any(task.get(part) for part in PARTS):
-        log.drop("task about parts of an item", 1)
-    else:
-        yield label if isinstance(label, str) and label.strip() else "answer", ACCEPT[answer]
+        elif is_choice:
+            votes.add_vote(item, person, question if isinstance(question, str) else "choice", task.get("accept") or [])
+        elif any(task.get(part) for part in PARTS):
+            log.drop("task about parts of an item", 1)
+        else:
+            question = label if isinstance(label, str) and label.strip() else "answer"
+            votes.add_vote(item, person, question, ACCEPT[answer])
+    return votes.to_table("Only accepted and rejected tasks are votes; ignored ones are not.")
 
 
 # --- MTurk: the results of a batch, one row per assignment; what follows `Answer.` is a question ------------------
@@ -245,8 +242,8 @@ def read_lewidi(path: Path, log: ReadingLog) -> pl.DataFrame:
         refuse(f"{path.name} is not one JSON object with a record for each item, as LeWiDi's files are.")
     votes = ExportedVotes(path.name, "LeWiDi", log)
     for item, entry in entries.items():
-        texts = scalars(entry.get("text"))
-        text = " / ".join(map(str, texts.values())) if texts else text_of(scalars({"text": entry.get("text")}))
+        texts = scalars(entry.get("text")) or scalars({"text": entry.get("text")})
+        text = " / ".join(map(str, texts.values())) or None
         info = mapping(entry.get("other_info"))
         # Further facts come last, so that a domain among them is the domain.
         facts = scalars(entry, without=LEWIDI_KEYS) | scalars(info, without=[QUESTION_KEY])
@@ -296,9 +293,7 @@ def _cells(cell: Any) -> list[str]:
 
 # --- Hugging Face datasets: a folder of `save_to_disk`, or one of Parquet files -------------------------------------
 
-SPLITS, INFO, STATE = "dataset_dict.json", "dataset_info.json", "state.json"
-SPLIT = "split"
-UNSPLIT = ""
+SPLITS, INFO, STATE, SPLIT = "dataset_dict.json", "dataset_info.json", "state.json", "split"
 
 
 @export_of(
@@ -306,41 +301,26 @@ UNSPLIT = ""
     files=("**/*.arrow", "**/*.parquet", f"**/{INFO}")
 )  # fmt: skip
 def read_hf_datasets(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
-    """Read the table in a folder."""
+    """Read the table in a folder: the splits of a saved dataset, or Parquet files, of which some may be splits."""
     try:
-        parts = _saved_splits(path) if _is_saved(path) or (path / SPLITS).is_file() else _parquet_splits(path)
-        frame = _joined(parts)
-        columns = frame.collect_schema().names()
+        if (path / SPLITS).is_file():
+            names = [name for name in listed(at(read_json(path / SPLITS), "splits")) if isinstance(name, str)]
+            parts = {name: _read_saved(_inside(path, name)) for name in names}
+        else:
+            parts = {"": _read_saved(path)} if (path / STATE).is_file() else _parquet_splits(path)
+        if not parts:
+            refuse(f"{path.name}/{SPLITS} lists no splits. Save the dataset anew.")
+        for split, part in parts.items():
+            if split and SPLIT not in part.collect_schema().names():
+                parts[split] = part.with_columns(pl.lit(split).alias(SPLIT))
+        frame = pl.concat(parts.values(), how="diagonal_relaxed")
+        head = Peek("table", frozenset(map(plain_name, frame.collect_schema().names())))
     except (OSError, pl.exceptions.PolarsError) as error:
         refuse(f"{path.name} cannot be read as a dataset: {one_line(error)}. Save it anew.")
-    head = Peek("table", marks=frozenset(map(plain_name, columns)))
     for read, signatures in ((argilla_votes, FORMATS["argilla"].signatures), (our_votes, OURS)):
         if head.fits(signatures):
             return read(frame.collect().to_dicts(), path.name, log)
     return frame
-
-
-def _is_saved(path: Path) -> bool:
-    return (path / STATE).is_file() and (path / INFO).is_file()
-
-
-def _joined(parts: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    if list(parts) == [UNSPLIT]:
-        return parts[UNSPLIT]
-    with_split = []
-    for split, frame in parts.items():
-        has_split = SPLIT in frame.collect_schema().names()
-        with_split.append(frame if has_split else frame.with_columns(pl.lit(split).alias(SPLIT)))
-    return pl.concat(with_split, how="diagonal_relaxed")
-
-
-def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
-    if not (path / SPLITS).is_file():
-        return {UNSPLIT: _read_saved(path)}
-    names = [name for name in listed(at(read_json(path / SPLITS), "splits")) if isinstance(name, str)]
-    if not names:
-        refuse(f"{path.name}/{SPLITS} lists no splits. Save the dataset anew.")
-    return {name: _read_saved(_inside(path, name)) for name in names}
 
 
 def _read_saved(folder: Path) -> pl.LazyFrame:
@@ -362,39 +342,27 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _parquet_files(path: Path) -> list[Path]:
-    return sorted([*path.glob("*.parquet"), *path.glob("*/*.parquet")])
-
-
 def _parquet_splits(path: Path) -> dict[str, pl.LazyFrame]:
-    """Group Parquet files by the split in their names, such as train-00000-of-00002.parquet."""
-    files: dict[str, list[Path]] = {}
-    for file in _parquet_files(path):
-        files.setdefault(_split_of(file, path), []).append(file)
-    if not files:
+    """Group Parquet files by the split in their names, such as train-00000-of-00002.parquet, or by folder."""
+    paths = sorted([*path.glob("*.parquet"), *path.glob("*/*.parquet")])
+    if not paths:
         refuse(f"{path.name} holds neither a dataset saved by Hugging Face datasets nor Parquet files.")
-    _check_alike([file for shards in files.values() for file in shards], path.name)
-    splits = {}
-    for split, shards in files.items():
-        # The library writes its features into the metadata of Parquet files.
-        features = at(_parsed(pl.read_parquet_metadata(shards[0]).get("huggingface")), "info", "features")
-        splits[split] = _with_class_names(pl.scan_parquet(shards, glob=False), features)
-    return splits
-
-
-def _check_alike(files: Sequence[Path], name: str) -> None:
-    schemas = [pl.scan_parquet(file, glob=False).collect_schema() for file in files]
-    for file, schema in zip(files, schemas, strict=True):
-        if schema != schemas[0]:
-            problem = f"the {len(files)} Parquet files in {name} are not parts of one table"
-            refuse(f"{problem}: {file.name} has other columns than {files[0].name}. Name the file with the votes.")
-
-
-def _split_of(file: Path, root: Path) -> str:
-    before, _, after = file.stem.partition("-")
-    if "-of-" in after and after.replace("-of-", "").isdigit():
-        return before
-    return UNSPLIT if file.parent in (root, root / "data") else file.parent.name
+    files: dict[str, list[Path]] = {}
+    for file in paths:
+        if pl.read_parquet_schema(file) != pl.read_parquet_schema(paths[0]):
+            problem = f"the {len(paths)} Parquet files in {path.name} are not parts of one table"
+            refuse(f"{problem}: {file.name} has other columns than {paths[0].name}. Name the file with the votes.")
+        shard = re.fullmatch(r"([^-]+)-\d+-of-\d+", file.stem)
+        folder = "" if file.parent in (path, path / "data") else file.parent.name
+        files.setdefault(shard[1] if shard else folder, []).append(file)
+    # The library writes its features into the metadata of Parquet files.
+    return {
+        split: _with_class_names(
+            pl.scan_parquet(shards, glob=False),
+            at(_parsed(pl.read_parquet_metadata(shards[0]).get("huggingface")), "info", "features"),
+        )
+        for split, shards in files.items()
+    }
 
 
 def _with_class_names(frame: pl.LazyFrame, features: Any) -> pl.LazyFrame:

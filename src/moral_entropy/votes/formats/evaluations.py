@@ -183,65 +183,47 @@ def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
     rows = dicts(at(document, "results")) or dicts(at(document, "results", "results"))
     if not rows:
         refuse(f"{path.name} has no results of promptfoo. Write them with: promptfoo eval -o results.json")
-    graded = any(JUDGES.search(_type(part)) for row in rows for part in _components(row))
+    gradings = [mapping(row.get("gradingResult")) for row in rows]
+    # The results of single assertions, those of nested sets too; of one alone its own.
+    parts_of = [dicts(grading.get("componentResults", [grading] if grading else [])) for grading in gradings]
+    graded = any(JUDGES.search(_type(part)) for parts in parts_of for part in parts)
     multiple = [name for name in ("provider", "prompt") if len({_named(row, name) for row in rows}) > 1]
     votes = ExportedVotes(path.name, "promptfoo", log)
-    for row in rows:
-        item = "/".join([str(_test(row)), *(_named(row, name) for name in multiple)])
-        votes.add_item(item, _facts(row))
+    for row, parts in zip(rows, parts_of, strict=True):
+        test, output = mapping(row.get("testCase")), at(row, "response", "output")
+        test_id = first_of(row.get("vars"), "id", "item", "case_id") or at(test, "metadata", "id")
+        test_id = test_id or test.get("description") or first_of(row, "testIdx", "id") or 0
+        item = "/".join([str(test_id), *(_named(row, name) for name in multiple)])
+        about = scalars(row.get("vars")) | scalars(test.get("metadata")) | {"system": _named(row, "provider")}
+        votes.add_item(item, about | {"text": output if isinstance(output, str) else None})
         if first_of(row, "error") is not None and row.get("failureReason") == 2:
             log.drop("output that failed", 1)
         times: Counter[tuple[str, str]] = Counter()
-        for part in _components(row):
+        for part in parts:
             if graded and not JUDGES.search(_type(part)):
                 log.drop("assertion that no model graded", 1)
                 continue
-            assertion = mapping(part.get("assertion"))
+            assertion, reason = mapping(part.get("assertion")), str(part.get("reason") or "")
             question = str(first_of(assertion, "metric") or "pass")
             judge = _named(assertion, "provider") or _type(part) or "assertion"
             times[question, judge] += 1
             name = judge if (again := times[question, judge]) == 1 else f"{judge}#{again}"
-            votes.add_vote(item, name, question, _verdict(part), missing=NO_VERDICT)
+            verdict = (BRACKETS.findall(reason) or [_pass_or_fail(part.get("pass"))])[-1]
+            votes.add_vote(item, name, question, None if FAILED.search(reason) else verdict, missing=NO_VERDICT)
     return votes.to_table("Votes are the results of assertions, such as llm-rubric: the tests have none.")
-
-
-def _components(row: Record) -> list[Record]:
-    """Return the results of single assertions, those of nested sets too; of one alone its own."""
-    grading = mapping(row.get("gradingResult"))
-    return dicts(grading.get("componentResults")) if "componentResults" in grading else [grading][: len(grading)]
 
 
 def _type(part: Record) -> str:
     return str(at(part, "assertion", "type") or "")
 
 
-def _verdict(part: Record) -> Any:
-    reason = str(part.get("reason") or "")
-    if FAILED.search(reason):
-        return None
-    if marked := BRACKETS.findall(reason):
-        return marked[-1]
-    return _pass_or_fail(part.get("pass"))
-
-
 def _pass_or_fail(passed: Any) -> str | None:
     return ("pass" if passed else "fail") if isinstance(passed, bool) else None
-
-
-def _test(row: Record) -> Any:
-    name = first_of(row.get("vars"), "id", "item", "case_id") or at(row, "testCase", "metadata", "id")
-    return name or at(row, "testCase", "description") or first_of(row, "testIdx", "id") or 0
 
 
 def _named(row: Record, name: str) -> str:
     value = row.get(name)
     return str((first_of(value, "label", "id", "raw") if isinstance(value, dict) else value) or "")
-
-
-def _facts(row: Record) -> dict[str, Any]:
-    output = at(row, "response", "output")
-    about = scalars(row.get("vars")) | scalars(at(row, "testCase", "metadata"))
-    return about | {"system": _named(row, "provider"), "text": output if isinstance(output, str) else None}
 
 
 # --- Langfuse -------------------------------------------------------------------------------------------------------
@@ -264,29 +246,20 @@ def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(metadata, without=SCORE_JUDGES)
         votes.add_item(item, about | {"text": text_of(about)})
         question, *judges = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
-        judge = judges[0] if judges else _score_judge(row, metadata)
-        votes.add_vote(item, judge, question, _score_value(row), missing=NO_VERDICT)
+        judge, text, value = str(row.get("source") or "").casefold(), first_of(row, "stringvalue"), row.get("value")
+        if judge == "annotation":
+            judge = first_of(row, "authoruserid", "authorusername", "author", "authorid") or judge
+        else:
+            judge = first_of(metadata, *SCORE_JUDGES) or judge or "score"
+        if text is not None and str(row.get("datatype") or "CATEGORICAL").upper() != "NUMERIC":
+            value = text
+        elif isinstance(value, str) and not NUMBER.fullmatch(value.strip()):
+            value = verdict_in(value)
+        votes.add_vote(item, judges[0] if judges else str(judge), question, value, missing=NO_VERDICT)
     return votes.to_table("Export scores of traces or observations.")
 
 
-def _score_judge(row: Record, metadata: dict[str, Any]) -> str:
-    source = str(row.get("source") or "").casefold()
-    if source == "annotation":
-        return str(first_of(row, "authoruserid", "authorusername", "author", "authorid") or "annotation")
-    return str(first_of(metadata, *SCORE_JUDGES) or source or "score")
-
-
-def _score_value(row: Record) -> Any:
-    """Return the vote: the text of a category, else the number."""
-    text, value = first_of(row, "stringvalue"), row.get("value")
-    if text is not None and str(row.get("datatype") or "CATEGORICAL").upper() != "NUMERIC":
-        return text
-    return verdict_in(value) if isinstance(value, str) and not NUMBER.fullmatch(value.strip()) else value
-
-
 # --- OpenAI evals ---------------------------------------------------------------------------------------------------
-
-CHOICE = "choice"
 
 
 @export_of("openai-evals", "/spec/completionfns /sampleid /data", files=("*.jsonl", "*.json"))
@@ -294,27 +267,23 @@ def read_openai_evals(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a log, or of all logs of a folder."""
     votes = ExportedVotes(path.name, "OpenAI evals", log)
     for file in files_of("openai-evals", path):
-        _add_events(votes, read_records(file), file.stem)
+        events = read_records(file)
+        spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
+        models = [str(model) for model in listed(spec.get("completion_fns"))] or [file.stem]
+        for event in events:
+            item, data, kind = event.get("sample_id"), mapping(event.get("data")), event.get("type")
+            if item is not None and kind == "sampling":
+                votes.add_item(item, {"text": last_text(data.get("prompt"))})
+            elif item is not None and kind == "match":
+                votes.add_item(item, scalars({"expected": data.get("expected")}))
+                picked = scalars(data).get("picked", verdict_in(data.get("sampled")))
+                votes.add_vote(item, models[0], "choice", picked, missing=NO_VERDICT)
+            elif item is not None and kind == "metrics" and "choice" in data:
+                votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
+                choice = scalars(data).get("choice")
+                choice = None if choice == "__invalid__" else choice
+                votes.add_vote(item, models[-1], "choice", choice, missing=NO_VERDICT)
     return votes.to_table("Votes are events of the type match with a pick, or metrics with a choice.")
-
-
-def _add_events(votes: ExportedVotes, events: list[Record], name: str) -> None:
-    spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
-    models = [str(model) for model in listed(spec.get("completion_fns"))] or [name]
-    for event in events:
-        item, data, kind = event.get("sample_id"), mapping(event.get("data")), event.get("type")
-        if item is None:
-            continue
-        if kind == "sampling":
-            votes.add_item(item, {"text": last_text(data.get("prompt"))})
-        elif kind == "match":
-            votes.add_item(item, scalars({"expected": data.get("expected")}))
-            picked = scalars(data).get("picked", verdict_in(data.get("sampled")))
-            votes.add_vote(item, models[0], CHOICE, picked, missing=NO_VERDICT)
-        elif kind == "metrics" and "choice" in data:
-            votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
-            choice = None if data["choice"] == "__invalid__" or isinstance(data["choice"], list) else data["choice"]
-            votes.add_vote(item, models[-1], CHOICE, choice, missing=NO_VERDICT)
 
 
 # --- DeepEval, lm-evaluation-harness, MLflow ------------------------------------------------------------------------
@@ -370,17 +339,12 @@ def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
         for part in assessments:
             if "feedback" in part and part.get("valid") is not False:
                 verdict = scalars(part["feedback"]).get("value")
-                votes.add_vote(item, _source(part), part.get("assessment_name"), verdict, missing=NO_VERDICT)
+                judge, kind = (str(at(part, "source", key) or "") for key in ("source_id", "source_type"))
+                # A judge without a name is called after what it is.
+                if judge in ("", "default"):
+                    judge = kind.casefold().replace("_", " ") or "scorer"
+                votes.add_vote(item, judge, part.get("assessment_name"), verdict, missing=NO_VERDICT)
     return votes.to_table("Votes are feedbacks of traces; expectations are no votes.")
-
-
-def _source(part: Record) -> Any:
-    """Return who gave a feedback; a judge without a name is called after what it is."""
-    name, kind = (str(at(part, "source", key) or "") for key in ("source_id", "source_type"))
-    kind = kind.casefold()
-    if kind == "human":
-        return name or "human"
-    return f"{kind.replace('_', ' ') or 'scorer'}" if name in ("", "default") else name
 
 
 # --- Records of judges ----------------------------------------------------------------------------------------------
@@ -404,16 +368,13 @@ def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(record, without={*IDS, *PANELS, *JUDGE, *SAID, "criterion"})
         facts = scalars(record.get("metadata")) | about
         votes.add_item(item, facts | {"text": text_of(facts)})
-        for judge, question, answer in _verdicts(record):
+        panel = next((record[name] for name in PANELS if isinstance(record.get(name), dict)), None)
+        verdicts = {first_of(record, *JUDGE): first_of(record, *SAID)} if panel is None else panel
+        question = QUESTION if panel is not None else str(record.get("criterion") or QUESTION)
+        for judge, answer in verdicts.items():
             verdict = verdict_in(answer) if isinstance(answer, (str, dict)) else answer
             # A short text without any pattern is the label itself.
             if verdict is None and isinstance(answer, str) and len(answer.split()) == 1:
                 verdict = answer
             votes.add_vote(item, judge, question, verdict, missing=NO_VERDICT)
     return votes.to_table("A verdict is a label, or in a text [[A]], Score: 4, or yes or no.")
-
-
-def _verdicts(record: Record) -> list[tuple[Any, str, Any]]:
-    if panel := next((name for name in PANELS if isinstance(record.get(name), dict)), None):
-        return [(judge, QUESTION, answer) for judge, answer in record[panel].items()]
-    return [(first_of(record, *JUDGE), str(record.get("criterion") or QUESTION), first_of(record, *SAID))]

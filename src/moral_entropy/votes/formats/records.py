@@ -12,9 +12,10 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -57,8 +58,6 @@ class Peek(NamedTuple):
     ----------
     kind
         folder, zip, parquet, json, text, or nothing if there is no such file.
-    names
-        Columns of a table.
     marks
         What signatures look for, in lower case and without underscores: columns, members of a zip, files of a folder;
         of JSON every key after the keys of the objects around it, as in `/data/text`, once more with a slash at its end
@@ -66,7 +65,6 @@ class Peek(NamedTuple):
     """
 
     kind: str
-    names: tuple[str, ...] = ()
     marks: frozenset[str] = frozenset()
 
     def fits(self, signatures: Collection[str]) -> bool:
@@ -89,7 +87,7 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {}
 """The exports that can be read, by name; tried in this order."""
 
-Reader = Callable[[Path, ReadingLog], pl.DataFrame | pl.LazyFrame]
+Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
 def export_of(name: str, *signatures: str, files: Collection[str] = ()) -> Callable[[Reader], Reader]:
@@ -137,17 +135,13 @@ def peek(path: Path) -> Peek:
     """Return what lies at a path, a file or a folder: its kind and the names in it."""
     try:
         facts = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return Peek("nothing")
     if path.is_dir():
         files = [*path.glob("*"), *path.glob("*/*")]
-        return _with_marks("folder", [file.relative_to(path).as_posix() for file in files])
+        return Peek("folder", frozenset(plain_name(file.relative_to(path).as_posix()) for file in files))
     # A stream can be read once: its first bytes would be missing when its votes are read.
     return Peek("nothing") if is_stream(path) else _peek_file(path, facts.st_size, facts.st_mtime_ns)
-
-
-def _with_marks(kind: str, names: Collection[str]) -> Peek:
-    return Peek(kind, tuple(names), frozenset(map(plain_name, names)))
 
 
 @lru_cache(maxsize=32)
@@ -156,21 +150,21 @@ def _peek_file(path: Path, _size: int, _changed: int) -> Peek:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         if head.startswith(MAGIC_PARQUET):
-            return _with_marks("parquet", pl.scan_parquet(path, glob=False).collect_schema().names())
+            return Peek("parquet", frozenset(map(plain_name, pl.read_parquet_schema(path))))
         if head.startswith(MAGIC_ZIP):
             with zipfile.ZipFile(path) as archive:
-                return _with_marks("zip", archive.namelist())
+                return Peek("zip", frozenset(map(plain_name, archive.namelist())))
         if head.startswith(MAGIC_GZIP):
             with gzip.open(path) as file:
                 head = file.read(HEAD_BYTES)
         head = head.decode(marked_encoding(head) or "utf-8-sig", errors="ignore").encode(errors="ignore")
         if head.lstrip()[:1] not in (b"[", b"{") or EXTENSIONS.get(suffix_of(path)) == "text":
-            return _with_marks("text", find_header(head, path)[0])
+            return Peek("text", frozenset(map(plain_name, find_header(head, path)[0])))
     except (*ZIP_ERRORS, ValueError, VotesError, pl.exceptions.PolarsError):
         return Peek("nothing")
     keys, lists = key_paths(head)
     ends = [*((key, "") for key in keys), *((key, "/") for key in lists if key)]
-    return Peek("json", marks=frozenset("/" + "/".join(map(plain_name, key)) + end for key, end in ends))
+    return Peek("json", frozenset("/" + "/".join(map(plain_name, key)) + end for key, end in ends))
 
 
 def key_paths(head: bytes) -> tuple[frozenset[KeyPath], frozenset[KeyPath]]:
@@ -417,9 +411,22 @@ class ExportedVotes:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.log.dropped.items())
             left_out = f" Left out: {reasons}." if reasons else ""
             refuse(f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}")
-        cells = dict(zip(ROLES, zip(*votes, *self._blanks(votes), strict=True), strict=True))
-        columns = [series_of(role, list(cells[role])) for role in ROLES[:3]]
-        return pl.DataFrame([*columns, _label_column(cells["label"]), *self._fact_columns(cells["item"])])
+        # An item that has no vote is kept as a row without one.
+        voted, questions = {vote[0] for vote in votes}, sorted({vote[2] for vote in votes})
+        votes += [(item, None, question, None) for item in self.facts if item not in voted for question in questions]
+        cells = dict(zip(ROLES, zip(*votes, strict=True), strict=True))
+        labels, dtype = list(cells["label"]), pl.DataType.from_python(str)
+        if any(isinstance(label, tuple) for label in labels):
+            labels, dtype = [[label] if isinstance(label, str) else label for label in labels], pl.List(pl.String)
+        label_column = pl.Series("label", labels, dtype=dtype)
+        column_of: dict[str, str] = {}
+        for name in dict.fromkeys(name for facts in self.facts.values() for name in facts):
+            # A name that would be taken for a part of the vote, or for gold labels, gets a prefix.
+            is_role = name.strip().casefold() in ROLES or guess_column("gold", [name])
+            column_of.setdefault(f"data.{name}" if is_role else name, name)
+        about = [self.facts.get(item, {}) for item in cells["item"]]
+        facts = [series_of(column, [fact.get(name) for fact in about]) for column, name in column_of.items()]
+        return pl.DataFrame([*(series_of(role, list(cells[role])) for role in ROLES[:3]), label_column, *facts])
 
     def _unwrapped(self, votes: Sequence[Vote]) -> list[Vote]:
         """Take single choices out of their lists; with several to choose from, choosing none is a vote too."""
@@ -445,21 +452,6 @@ class ExportedVotes:
         self.log.note(f"answers that look like free text are left out: {names}.")
         return [vote for vote in self.votes if vote[2] not in left_out]
 
-    def _blanks(self, votes: Sequence[Vote]) -> list[Vote]:
-        """Return a row without a vote for each item that has none, so that it is kept."""
-        voted = {item for item, _, _, _ in votes}
-        questions = sorted({question for _, _, question, _ in votes})
-        return [(item, None, question, None) for item in self.facts if item not in voted for question in questions]
-
-    def _fact_columns(self, items: Sequence[Any]) -> list[pl.Series]:
-        column_of: dict[str, str] = {}
-        for name in dict.fromkeys(name for facts in self.facts.values() for name in facts):
-            # A name that would be is_role for a part of the vote, or for gold labels, gets a prefix.
-            is_role = name.strip().casefold() in ROLES or guess_column("gold", [name])
-            column_of.setdefault(f"data.{name}" if is_role else name, name)
-        facts = [self.facts.get(item, {}) for item in items]
-        return [series_of(column, [fact.get(name) for fact in facts]) for column, name in column_of.items()]
-
 
 def looks_like_free_text(labels: Sequence[Label]) -> bool:
     """Return whether answers look like free text: many different ones, few of them given twice.
@@ -477,13 +469,6 @@ def looks_like_free_text(labels: Sequence[Label]) -> bool:
 def _id(value: Any) -> Any:
     """Return an id that is a text or a number, whatever the export holds in its place."""
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
-
-
-def _label_column(labels: Sequence[Any]) -> pl.Series:
-    if not any(isinstance(label, tuple) for label in labels):
-        return pl.Series("label", labels, dtype=pl.String)
-    lists = [None if label is None else [label] if isinstance(label, str) else list(label) for label in labels]
-    return pl.Series("label", lists, dtype=pl.List(pl.String))
 
 
 def verdict_in(text: Any) -> Any:
@@ -506,23 +491,14 @@ def verdict_in(text: Any) -> Any:
         return text if isinstance(text, (bool, int, float)) else None
     if marked := BRACKETS.findall(text):
         return marked[-1]
-    if (verdict := _in_json(text)) is not None:
-        return verdict
+    start, end = text.find("{"), text.rfind("}")
+    with suppress(ValueError, RecursionError):
+        verdict = verdict_in(mapping(json.loads(text[start : end + 1]))) if 0 <= start < end else None
+        if isinstance(verdict, (str, bool, int, float)):
+            return verdict
     if marked := TAGS.findall(text):
         return marked[-1][1]
     if stated := STATED.findall(text):
         return stated[-1]
     match = ALONE.fullmatch(text) or FIRST_WORD.match(text)
     return None if match is None else match[1]
-
-
-def _in_json(text: str) -> Any:
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start:
-        return None
-    try:
-        value = json.loads(text[start : end + 1])
-    except (ValueError, RecursionError):
-        return None
-    verdict = verdict_in(value) if isinstance(value, dict) else None
-    return verdict if isinstance(verdict, (str, bool, int, float)) else None
