@@ -106,6 +106,10 @@ class QuestionVotes:
     item_i: Ints | None = None
     score_v: Floats | None = None
 
+    def __len__(self) -> int:
+        """Return the number of votes."""
+        return len(self.item_v)
+
     def rows(self, at_v: Ints) -> Ints:
         """Return the rows of the source that votes at these positions came from."""
         return at_v if self.row_v is None else self.row_v[at_v]
@@ -458,14 +462,9 @@ def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingL
     if options.positive is not None and match_label(options.positive, labels) is None:
         refuse(f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}.")
     # Of more than two labels none is positive.
-    two = [ballot for ballot in ballots if ballot.n_labels == 2]
-    guessed = [ballot for ballot in two if choose_positive(ballot.labels, options.positive)[1]]
-    names = {ballot.labels[ballot.positive] for ballot in guessed}
-    if len(names) == 1:
-        log.note(f"positive label: {names.pop()!r} (guessed).")
-    elif names:
-        each = [f"{ballot.labels[ballot.positive]!r} for {ballot.question!r}" for ballot in guessed]
-        log.note(f"positive labels (guessed): {shown(each)}.")
+    guessed = [b for b in ballots if b.n_labels == 2 and choose_positive(b.labels, options.positive)[1]]
+    if names := sorted({repr(ballot.labels[ballot.positive]) for ballot in guessed}):
+        log.note(f"positive label: {shown(names)} (guessed).")
 
 
 # --- Gold and published labels ------------------------------------------------------------------------------------

@@ -301,25 +301,24 @@ def fill_marks(source: Source, names: Sequence[str]) -> Source:
 
     Where a column of marks is called none, a row without any mark was not answered.
     """
-    cells = {name: as_text(source.column(name)).str.strip_chars().replace("", None) for name in names}
-    marks = {mark.casefold() for column in cells.values() for mark in column.drop_nulls().unique().to_list()}
-    blanks = sum(column.null_count() for column in cells.values())
+    texts = [as_text(source.column(name)).str.strip_chars().replace("", None).alias(name) for name in names]
+    marks = {mark.casefold() for column in texts for mark in column.drop_nulls().unique().to_list()}
+    blanks = sum(column.null_count() for column in texts)
     if len(marks) != 1 or not blanks or (mark := marks.pop()) not in MARKS:
         return source
     yes, no = MARKS[mark]
-    marked = pl.DataFrame(list(cells.values())).select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+    frame = pl.DataFrame(texts).with_columns(pl.any_horizontal(pl.all().is_not_null()).alias("(marked)"))
     nothing = [name for name in names if re.sub(r"[^a-z]", "", name.casefold()) in NOTHING]
-    silent = int((~marked).sum())
-    if nothing and silent:
+    silent = int((~frame["(marked)"]).sum())
+    if nothing:
         source.log.drop("no mark in any column", silent)
     elif silent:
         source.log.note(f"{silent:,} rows without any mark count as no in every column.")
     source.log.note(f"{mark!r} is read as yes and a blank cell as no in {shown(names)}.")
-    is_marked, is_coded = pl.col("cell").is_not_null(), pl.col("marked") | pl.lit(not nothing)
-    answer = pl.when(is_marked).then(pl.lit(yes)).when(is_coded).then(pl.lit(no))
-    frames = {name: pl.DataFrame({"cell": column, "marked": marked}) for name, column in cells.items()}
-    answers = {name: frame.select(answer.alias(name)).to_series() for name, frame in frames.items()}
-    return replace(source, fetch=lambda name: answers[name] if name in answers else source.fetch(name))
+    blank = pl.when(pl.col("(marked)") | pl.lit(not nothing)).then(pl.lit(no))
+    cells = {name: pl.when(pl.col(name).is_null()).then(blank).otherwise(pl.lit(yes)) for name in names}
+    answers = frame.select(**cells)
+    return replace(source, fetch=lambda name: answers[name] if name in names else source.fetch(name))
 
 
 def fill_down(source: Source, roles: ColumnRoles) -> Source:

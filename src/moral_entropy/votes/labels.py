@@ -271,10 +271,10 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     kinds = {type(value) for value in values if value is not None}
     if kinds & {dict, list}:
         # A record, or a list with anything but texts and numbers in it, becomes a text.
-        nested = [isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, (dict, list))
-                  for part in value)) for value in values]  # fmt: skip
-        cells = zip(values, nested, strict=True)
-        values = [json.dumps(value, ensure_ascii=False) if is_nested else value for value, is_nested in cells]
+        plain = [not isinstance(value, dict) and not (isinstance(value, list) and {dict, list} & set(map(type, value)))
+                 for value in values]  # fmt: skip
+        cells = zip(values, plain, strict=True)
+        values = [value if is_plain else json.dumps(value, ensure_ascii=False) for value, is_plain in cells]
         kinds = {type(value) for value in values if value is not None}
     try:
         if len(kinds) <= 1:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, naming
-from moral_entropy.votes.labels import MISSING, NO_YES, as_text, canonical_label, code_ids, code_labels, spell_label
+from moral_entropy.votes.labels import MISSING, NO_YES, as_text, canonical_label, spell_label
 from moral_entropy.votes.source import Source
 from moral_entropy.votes.table import UNKNOWN, Ints, refuse, shown
 
@@ -203,17 +203,14 @@ def _one_row_per_item(source: Source, roles: ColumnRoles, options: ReadOptions) 
     """Refuse, choose between, or keep rows that count the same item again; return the rows to read."""
     if options.on_repeat == "count":
         return np.arange(source.rows)
-    items = code_ids(source.column(roles.column["item"]), textual=source.textual)
-    name = roles.get("question")
-    question_r = code_labels(source.column(name)).code_r if name else np.zeros(source.rows, dtype=np.int8)
-    key_r = items.code_r.astype(np.int64) * (int(question_r.max(initial=0)) + 1) + question_r
-    frame = pl.DataFrame({"row": np.arange(source.rows), "key": key_r}).filter((items.code_r >= 0) & (question_r >= 0))
-    key = pl.col("key")
-    again = frame.filter(~(key.is_last_distinct() if options.on_repeat == "last" else key.is_first_distinct()))
+    names = [name for role in ("item", "question") if (name := roles.get(role))]
+    keys = pl.DataFrame([as_text(source.column(name)).str.strip_chars() for name in names]).with_row_index("row")
+    single = keys.unique(names, keep="last" if options.on_repeat == "last" else "first")
+    again = keys.join(single, on="row", how="anti").drop_nulls().sort("row")
     if again.height and options.on_repeat == "error":
-        twice = frame.filter(key == again.item(0, "key")).get_column("row").to_list()
-        place = f"item {items.values[int(items.code_r[twice[0]])]!r} (rows {twice[0] + 1:,} and {twice[1] + 1:,})"
-        refuse(f"{again.height:,} of {frame.height:,} rows count an item again. First: {place}. {ON_REPEAT}")
+        rows = keys.join(again.head(1), on=names, how="semi").sort("row").get_column("row").to_list()
+        place = f"item {source.column(names[0])[rows[0]]!r} (rows {rows[0] + 1:,} and {rows[1] + 1:,})"
+        refuse(f"{again.height:,} of {keys.height:,} rows count an item again. First: {place}. {ON_REPEAT}")
     source.log.drop("repeated row", again.height)
     return np.delete(np.arange(source.rows), again.get_column("row").to_numpy())
 

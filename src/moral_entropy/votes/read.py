@@ -29,17 +29,14 @@ from moral_entropy.votes.formats.records import FORMATS, NOBODY_NAMED, ROLES, de
 from moral_entropy.votes.labels import as_text
 from moral_entropy.votes.layouts import find_annotators, to_long
 from moral_entropy.votes.source import (
-    EXTENSIONS,
-    MAGIC_PARQUET,
     Source,
     digest_of,
     from_polars,
     head_of,
     on_disk,
-    open_parquet,
+    open_parts,
     open_source,
-    printable,
-    suffix_of,
+    tables_in,
 )
 from moral_entropy.votes.table import Reading, ReadingLog, Votes, refuse, shown
 
@@ -114,12 +111,10 @@ def _read_table(table: Source, options: ReadOptions) -> Votes:
     source, roles = to_long(table, recognised, options)
     rows, annotators, questions = read_long(source, roles, options)
     if options.exclude:
-        excluded_a = np.isin(np.arange(len(annotators)), find_annotators(options.exclude, annotators, "exclude"))
-        at_v = [np.flatnonzero(~excluded_a[votes.annotator_v]) for votes in questions]
-        n_excluded = sum(len(votes.item_v) - len(at) for votes, at in zip(questions, at_v, strict=True))
-        source.log.drop("an excluded annotator", n_excluded)
-        questions = tuple(votes.take(at) for votes, at in zip(questions, at_v, strict=True))
-    if not any(len(votes.item_v) for votes in questions):
+        excluded, n_votes = find_annotators(options.exclude, annotators, "exclude"), sum(map(len, questions))
+        questions = tuple(votes.take(np.flatnonzero(~np.isin(votes.annotator_v, excluded))) for votes in questions)
+        source.log.drop("an excluded annotator", n_votes - sum(map(len, questions)))
+    if not any(map(len, questions)):
         reasons = ", ".join(f"{n:,} with {reason}" for reason, n in source.log.dropped.items()) or "none"
         refuse(f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read.")
     names = [votes.question for votes in questions]
@@ -162,9 +157,8 @@ def open_votes(source: Any, options: ReadOptions) -> Source:
         single = paths[0] if paths else source
         table = open_export(single, options) or open_source(single, options)
         return _join(table.parts, table, options) if table.parts else table
-    if all(path.is_file() and head_of(path).startswith(MAGIC_PARQUET) for path in paths):
-        name = f"{printable(min(paths))} … {printable(max(paths))}"
-        table = open_parquet(sorted(paths), name, digest_of(sorted(paths)))
+    if all(path.is_file() and peek(path).kind == "parquet" for path in paths):
+        table = open_parts(paths)
         if options.anonymous or find_columns(table.columns, options, table.name).get("annotator"):
             return table
     parts: list[Source] = []
@@ -230,10 +224,7 @@ def _paths(source: Any, options: ReadOptions) -> list[Path]:
         else:
             paths += map(Path, matches)
     if len(paths) == 1 and paths[0].is_dir() and options.format == "auto" and detect_format(paths[0]) is None:
-        # The tables of a folder that is no export: files of one kind, but for hidden ones.
-        files = [path for path in sorted(paths[0].iterdir()) if not path.name.startswith((".", "~"))]
-        tables = [path for path in files if suffix_of(path) in {*EXTENSIONS, "xlsx"} - {"parquet"}]
-        return tables if len(tables) > 1 and len(set(map(suffix_of, tables))) == 1 else paths
+        return tables_in(paths[0]) or paths
     return paths
 
 

@@ -167,20 +167,16 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
     lines = io.StringIO(data[: end or None].decode(errors="replace")).readlines()
     first = next((at for at, line in enumerate(lines) if not SKIPPED.fullmatch(line)), 0)
     promised = "\t" if suffix_of(path) in ("tsv", "tab") else ","
-    rows_of: dict[str, list[list[str]]] = {}
-    ends_of: dict[str, list[int]] = {}
-    for delimiter in DELIMITERS:
+    rows_of: dict[str, list[tuple[list[str], int]]] = {delimiter: [] for delimiter in DELIMITERS}
+    for delimiter, rows in rows_of.items():
         reader = csv.reader(lines[first:], delimiter=delimiter)
-        rows, ends = rows_of.setdefault(delimiter, []), ends_of.setdefault(delimiter, [])
         # What follows the header may still be read otherwise.
         with suppress(csv.Error):
-            for row in islice(reader, SAMPLE_ROWS):
-                rows.append(row)
-                ends.append(reader.line_num)
+            rows.extend((row, reader.line_num) for row in islice(reader, SAMPLE_ROWS))
 
     def regularity(delimiter: str) -> tuple[bool, int, int, bool]:
         """Return whether it splits the first two rows alike, then how many rows, into how many cells."""
-        lengths = [len(row) for row in rows_of[delimiter] if any(map(str.strip, row))]
+        lengths = [len(row) for row, _ in rows_of[delimiter] if any(map(str.strip, row))]
         width, n_rows = max(Counter(lengths).items(), key=lambda pair: pair[::-1], default=(0, 0))
         first_two = len(set(lengths[:2])) == 1 < max(lengths[:2])
         return first_two, n_rows if width > 1 else 0, width, delimiter == promised
@@ -188,10 +184,10 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
     delimiter = max(DELIMITERS, key=regularity)
     if not (rows := rows_of[delimiter]):
         refuse(f"the first line of {path.name} is no header. Save it as CSV (UTF-8), one row per line.")
-    at = _header_row(rows)
-    skipped = first + (ends_of[delimiter][at - 1] if at else 0)
+    at = _header_row([row for row, _ in rows])
+    skipped = first + (rows[at - 1][1] if at else 0)
     start = sum(len(line.encode()) for line in lines[:skipped])
-    return rows[at], delimiter, start, [text for line in lines[:skipped] if (text := line.strip().rstrip(delimiter))]
+    return rows[at][0], delimiter, start, [text for line in lines[:skipped] if (text := line.strip().rstrip(delimiter))]
 
 
 def _header_row(rows: Sequence[Sequence[str]]) -> int:
@@ -596,7 +592,7 @@ def open_file(path: Path, choices: ReadOptions | None = None) -> Source:
     parquet = head_of(path).startswith(MAGIC_PARQUET)
     raw = b"" if parquet else path.read_bytes()
     data = gunzip(raw, name) if raw.startswith(MAGIC_GZIP) else raw
-    kind = "parquet" if parquet else _kind(path, data)
+    kind = "parquet" if parquet else kind_of(path, data)
     if kind != "excel" and options.sheet is not None:
         refuse(f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet).", UsageError)
     if kind == "parquet":
@@ -607,7 +603,7 @@ def open_file(path: Path, choices: ReadOptions | None = None) -> Source:
         tables = {}
         for member, content in (unzip(data, name) if kind == "zip" else {path: data}).items():
             text = to_utf8(content, printable(member), log, options.encoding)
-            is_json = _kind(member, content) != "text"
+            is_json = kind_of(member, content) != "text"
             tables[member.stem] = (_read_json if is_json else read_delimited)(text, member, log)
     parts = tuple(from_polars(frame, part, textual=kind == "excel") for part, frame in tables.items())
     facts = {"textual": kind in ("excel", "text"), "sha256": hashlib.sha256(raw).hexdigest(), "log": log}
@@ -681,7 +677,7 @@ def suffix_of(path: Path) -> str:
     return next((suffix[1:].lower() for suffix in reversed(path.suffixes) if suffix.lower() != ".gz"), "")
 
 
-def _kind(path: Path, data: bytes) -> str:
+def kind_of(path: Path, data: bytes) -> str:
     """Return what a file holds: excel, parquet, text, json or lines."""
     suffix, marked = suffix_of(path), marked_encoding(data)
     promised = EXTENSIONS.get(suffix, "")
@@ -708,6 +704,19 @@ def _kind(path: Path, data: bytes) -> str:
         if is_so:
             refuse(f"{printable(path)} {problem}")
     return promised if promised == "text" else {b"[": "json", b"{": "lines"}.get(start, promised or "text")
+
+
+def open_parts(paths: Sequence[Path]) -> Source:
+    """Open the Parquet files that are parts of one table."""
+    name = f"{printable(min(paths))} … {printable(max(paths))}"
+    return open_parquet(sorted(paths), name, digest_of(sorted(paths)))
+
+
+def tables_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder, if they are of one kind and no Parquet parts; hidden files are none."""
+    files = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "~"))]
+    tables = [path for path in files if suffix_of(path) in {*EXTENSIONS, "xlsx"} - {"parquet"}]
+    return tables if len(tables) > 1 and len(set(map(suffix_of, tables))) == 1 else []
 
 
 def open_parquet(source: Any, name: str, sha256: str = "") -> Source:
@@ -747,6 +756,24 @@ def json_value(data: bytes, name: str, line: int = 0) -> Any:
         refuse(f"{name} holds a number of more than 4,300 digits. Check what wrote it.")
 
 
+def _read_text(path: Path) -> bytes:
+    """Read a file that must be UTF-8, gzipped or not, without its byte-order mark."""
+    head_of(path)
+    raw = path.read_bytes()
+    return to_utf8(gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw, path.name)
+
+
+def read_json(path: Path) -> Any:
+    """Read a file that is one JSON value."""
+    return json_value(_read_text(path), path.name)
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Read the records of a JSON array, or of JSON Lines."""
+    data = _read_text(path)
+    return json_records(data, path.name, array=data.lstrip().startswith(b"["))
+
+
 def parse_json(data: bytes) -> Any:
     r"""Parse JSON; half a character (`\ud800` alone), which no table can hold, becomes a mark.
 
@@ -759,7 +786,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def _read_json(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
-    array = _kind(path, data) == "json"
+    array = kind_of(path, data) == "json"
     if not array:
         with suppress(ValueError, RecursionError):
             if (table := _votes_of_map(parse_json(data), log)) is not None:

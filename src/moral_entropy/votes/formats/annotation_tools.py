@@ -16,28 +16,9 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.votes.columns import plain_name
-from moral_entropy.votes.formats.records import (
-    FORMATS,
-    ITEM_KEY,
-    QUESTION_KEY,
-    ExportedVotes,
-    Peek,
-    Record,
-    at,
-    dicts,
-    export_of,
-    first_of,
-    listed,
-    mapping,
-    paired,
-    peek,
-    read_json,
-    read_records,
-    read_rows,
-    scalars,
-    text_of,
-)
-from moral_entropy.votes.source import json_value, parse_json
+from moral_entropy.votes.formats.fields import Record, at, dicts, first_of, listed, mapping, paired, scalars, text_of
+from moral_entropy.votes.formats.records import ITEM_KEY, QUESTION_KEY, ExportedVotes, Peek, export_of, peek, read_rows
+from moral_entropy.votes.source import json_value, parse_json, read_json, read_records
 from moral_entropy.votes.table import ReadingLog, one_line, refuse
 
 # --- Label Studio: a JSON list of tasks; `completed_by` is the annotator, a control tag the question --------------
@@ -78,7 +59,10 @@ RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
 ARGILLA_KEYS = frozenset({"id", "_server_id", "external_id", "status", "score"})
 
 
-@export_of("argilla", "/?[^/]+responsesusers", "/responses/values /responses/userid", "/responses/[^/]+/userid")
+FLAT_ARGILLA = "/?[^/]+responsesusers"
+
+
+@export_of("argilla", FLAT_ARGILLA, "/responses/values /responses/userid", "/responses/[^/]+/userid")
 def read_argilla(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read submitted responses."""
     return argilla_votes(read_rows(path, log), path.name, log)
@@ -249,7 +233,14 @@ def read_lewidi(path: Path, log: ReadingLog) -> pl.DataFrame:
         facts = scalars(entry, without=LEWIDI_KEYS) | scalars(info, without=[QUESTION_KEY])
         votes.add_item(item, facts | {"text": text})
         question = info.get(QUESTION_KEY)
-        for annotator, label in _annotations(entry, item, path.name):
+        if isinstance(answers := entry.get("annotations"), dict):
+            # The third edition; labels such as `neutral,contradiction` are several.
+            label_of = {person: label for person, label in answers.items() if label not in (None, "")}
+            pairs: Iterable[Any] = [(person, str(label).split(",")) for person, label in label_of.items()]
+        else:
+            labels, people = _cells(answers), _cells(entry.get("annotators"))
+            pairs = paired(labels, people if labels else [], item, path.name, "correct it, or take the item out")
+        for annotator, label in pairs:
             votes.add_vote(item, annotator, question if isinstance(question, str) else "label", label)
     return votes.to_table("Files of a test split may come without annotations; take train or dev.")
 
@@ -261,10 +252,8 @@ def our_votes(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFram
         cells = {key: row.get(key) for key in ("item", "question", "text", "domain")}
         if "votes" in row:
             # A ' keeps a spreadsheet from reading a cell as a formula; see `files.without_formulas`.
-            cells = {
-                key: cell[1:] if isinstance(cell, str) and re.match(r"'+[=+\-@\t\r]", cell) else cell
-                for key, cell in cells.items()
-            }
+            quote = r"^'(?='*[=+\-@\t\r])"
+            cells = {key: re.sub(quote, "", cell) if isinstance(cell, str) else cell for key, cell in cells.items()}
         item = cells["item"]
         votes.add_item(item, {key: cells[key] for key in ("text", "domain")})
         lists = mapping(json_value(str(row["votes"]).encode(), name)) if row.get("votes") else row
@@ -272,17 +261,6 @@ def our_votes(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFram
         for annotator, label in paired(labels, annotators, item, name, "export the run again"):
             votes.add_vote(item, annotator, cells["question"], label)
     return votes.to_table("Export the run again: moral-entropy export run/ --to jsonl -o votes.jsonl")
-
-
-def _annotations(entry: Record, item: str, name: str) -> Iterable[tuple[Any, Any]]:
-    """Pair annotators and labels: side by side, separated by commas, or (third edition) labels by annotator."""
-    annotations = entry.get("annotations")
-    if isinstance(annotations, dict):
-        answers = [(annotator, label) for annotator, label in annotations.items() if label not in (None, "")]
-        # Labels such as `neutral,contradiction` are several.
-        return [(annotator, label.split(",") if "," in str(label) else label) for annotator, label in answers]
-    labels, annotators = _cells(annotations), _cells(entry.get("annotators"))
-    return paired(labels, annotators if labels else [], item, name, "correct it, or take the item out")
 
 
 def _cells(cell: Any) -> list[str]:
@@ -317,7 +295,7 @@ def read_hf_datasets(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame
         head = Peek("table", frozenset(map(plain_name, frame.collect_schema().names())))
     except (OSError, pl.exceptions.PolarsError) as error:
         refuse(f"{path.name} cannot be read as a dataset: {one_line(error)}. Save it anew.")
-    for read, signatures in ((argilla_votes, FORMATS["argilla"].signatures), (our_votes, OURS)):
+    for read, signatures in ((argilla_votes, [FLAT_ARGILLA]), (our_votes, OURS)):
         if head.fits(signatures):
             return read(frame.collect().to_dicts(), path.name, log)
     return frame

@@ -45,28 +45,10 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.votes.columns import plain_name
-from moral_entropy.votes.formats.records import (
-    BRACKETS,
-    NO_VERDICT,
-    ExportedVotes,
-    Record,
-    at,
-    dicts,
-    export_of,
-    files_of,
-    first_of,
-    last_text,
-    listed,
-    mapping,
-    read_json,
-    read_records,
-    read_rows,
-    scalars,
-    text_of,
-    verdict_in,
-)
+from moral_entropy.votes.formats.fields import Record, at, dicts, first_of, last_text, listed, mapping, scalars, text_of
+from moral_entropy.votes.formats.records import BRACKETS, ExportedVotes, export_of, files_of, read_rows, verdict_in
 from moral_entropy.votes.labels import NUMBER
-from moral_entropy.votes.source import MAGIC_ZIP, MOST_BYTES, ZIP_ERRORS, head_of, json_value
+from moral_entropy.votes.source import MAGIC_ZIP, MOST_BYTES, ZIP_ERRORS, head_of, json_value, read_json, read_records
 from moral_entropy.votes.table import ReadingLog, refuse
 
 # --- Inspect --------------------------------------------------------------------------------------------------------
@@ -85,7 +67,7 @@ def read_inspect(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = mapping(header.get("eval"))
         logs.append((str(about.get("model") or ""), about.get("task"), _graders(about), samples))
     n_models = len({model for model, _, _, _ in logs})
-    votes = ExportedVotes(path.name, "Inspect", log)
+    votes = ExportedVotes(path.name, "Inspect", log, judges=True)
     for model, task, graders, samples in logs:
         for sample in samples:
             _add_sample(votes, sample, f"{model}/" if n_models > 1 else "", {"system": model, "task": task}, graders)
@@ -120,7 +102,7 @@ def _add_sample(
         for question, part in (value if isinstance(value, dict) else {"score": value}).items():
             grades = listed(at(score, "metadata", "panel", "votes")) or listed(part)
             if not grades:
-                votes.add_vote(item, scorer, question, part, missing=NO_VERDICT)
+                votes.add_vote(item, scorer, question, part)
             for n, grade in enumerate(grades):
                 judge = names[n] if len(names) == len(grades) else f"{scorer}/{n + 1}"
                 votes.add_vote(item, judge, question, grade, missing=f"{judge} without a verdict")
@@ -188,7 +170,7 @@ def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
     parts_of = [dicts(grading.get("componentResults", [grading] if grading else [])) for grading in gradings]
     graded = any(JUDGES.search(_type(part)) for parts in parts_of for part in parts)
     multiple = [name for name in ("provider", "prompt") if len({_named(row, name) for row in rows}) > 1]
-    votes = ExportedVotes(path.name, "promptfoo", log)
+    votes = ExportedVotes(path.name, "promptfoo", log, judges=True)
     for row, parts in zip(rows, parts_of, strict=True):
         test, output = mapping(row.get("testCase")), at(row, "response", "output")
         test_id = first_of(row.get("vars"), "id", "item", "case_id") or at(test, "metadata", "id")
@@ -209,7 +191,7 @@ def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
             times[question, judge] += 1
             name = judge if (again := times[question, judge]) == 1 else f"{judge}#{again}"
             verdict = (BRACKETS.findall(reason) or [_pass_or_fail(part.get("pass"))])[-1]
-            votes.add_vote(item, name, question, None if FAILED.search(reason) else verdict, missing=NO_VERDICT)
+            votes.add_vote(item, name, question, None if FAILED.search(reason) else verdict)
     return votes.to_table("Votes are the results of assertions, such as llm-rubric: the tests have none.")
 
 
@@ -235,7 +217,7 @@ SCORE_JUDGES = ("judge", "model", "evaluator")
 @export_of("langfuse", "(/(data/)?)?traceid (/(data/)?)?name (/(data/)?)?source (/(data/)?)?(string)?value")
 def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export."""
-    votes = ExportedVotes(path.name, "Langfuse", log)
+    votes = ExportedVotes(path.name, "Langfuse", log, judges=True)
     for record in read_rows(path, log, "data"):
         row = {plain_name(name): value for name, value in record.items()}
         item = first_of(row, "observationid", "traceid", "sessionid")
@@ -255,7 +237,7 @@ def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
             value = text
         elif isinstance(value, str) and not NUMBER.fullmatch(value.strip()):
             value = verdict_in(value)
-        votes.add_vote(item, judges[0] if judges else str(judge), question, value, missing=NO_VERDICT)
+        votes.add_vote(item, judges[0] if judges else str(judge), question, value)
     return votes.to_table("Export scores of traces or observations.")
 
 
@@ -265,7 +247,7 @@ def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
 @export_of("openai-evals", "/spec/completionfns /sampleid /data", files=("*.jsonl", "*.json"))
 def read_openai_evals(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a log, or of all logs of a folder."""
-    votes = ExportedVotes(path.name, "OpenAI evals", log)
+    votes = ExportedVotes(path.name, "OpenAI evals", log, judges=True)
     for file in files_of("openai-evals", path):
         events = read_records(file)
         spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
@@ -277,12 +259,12 @@ def read_openai_evals(path: Path, log: ReadingLog) -> pl.DataFrame:
             elif item is not None and kind == "match":
                 votes.add_item(item, scalars({"expected": data.get("expected")}))
                 picked = scalars(data).get("picked", verdict_in(data.get("sampled")))
-                votes.add_vote(item, models[0], "choice", picked, missing=NO_VERDICT)
+                votes.add_vote(item, models[0], "choice", picked)
             elif item is not None and kind == "metrics" and "choice" in data:
                 votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
                 choice = scalars(data).get("choice")
                 choice = None if choice == "__invalid__" else choice
-                votes.add_vote(item, models[-1], "choice", choice, missing=NO_VERDICT)
+                votes.add_vote(item, models[-1], "choice", choice)
     return votes.to_table("Votes are events of the type match with a pick, or metrics with a choice.")
 
 
@@ -294,7 +276,7 @@ def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a test run."""
     document = mapping(read_json(path))
     run = mapping(document.get("testRunData")) or document
-    votes = ExportedVotes(path.name, "DeepEval", log)
+    votes = ExportedVotes(path.name, "DeepEval", log, judges=True)
     system = scalars(run.get("hyperparameters")).get("model")
     for n, case in enumerate(dicts(first_of(run, "testCases", "test_cases"))):
         item = str(first_of(case, "name") or n)
@@ -303,14 +285,14 @@ def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
             name = str(metric.get("name") or "metric").removesuffix(" [GEval]")
             judge = first_of(metric, "evaluationModel", "evaluation_model") or f"{name} scorer"
             verdict = _pass_or_fail(metric.get("success")) if metric.get("error") is None else None
-            votes.add_vote(item, judge, name, verdict, missing=NO_VERDICT)
+            votes.add_vote(item, judge, name, verdict)
     return votes.to_table("Votes are results of metrics: was the run saved before it was evaluated?")
 
 
 @export_of("lm-eval", "/docid /filter /metrics /filteredresps", files=("**/samples_*.jsonl",))
 def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of samples."""
-    votes = ExportedVotes(path.name, "lm-evaluation-harness", log)
+    votes = ExportedVotes(path.name, "lm-evaluation-harness", log, judges=True)
     files = files_of("lm-eval", path)
     systems = {file.parent.name for file in files}
     for file in files:
@@ -321,14 +303,14 @@ def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
             about = {"sample": sample, "task": task} | ({"system": system} if len(systems) > 1 else {})
             votes.add_item(item, scalars(record.get("doc")) | about)
             for metric in map(str, listed(record.get("metrics"))):
-                votes.add_vote(item, record.get("filter"), metric, scalars(record).get(metric), missing=NO_VERDICT)
+                votes.add_vote(item, record.get("filter"), metric, scalars(record).get(metric))
     return votes.to_table("Votes are metrics of samples: write them with --log_samples.")
 
 
 @export_of("mlflow", "((/traces)?/info)?/assessments/assessmentname")
 def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of traces."""
-    votes = ExportedVotes(path.name, "MLflow", log)
+    votes = ExportedVotes(path.name, "MLflow", log, judges=True)
     for trace in read_rows(path, log, "traces"):
         info = mapping(trace.get("info")) or trace
         item = first_of(info, "trace_id", "request_id")
@@ -343,7 +325,7 @@ def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
                 # A judge without a name is called after what it is.
                 if judge in ("", "default"):
                     judge = kind.casefold().replace("_", " ") or "scorer"
-                votes.add_vote(item, judge, part.get("assessment_name"), verdict, missing=NO_VERDICT)
+                votes.add_vote(item, judge, part.get("assessment_name"), verdict)
     return votes.to_table("Votes are feedbacks of traces; expectations are no votes.")
 
 
@@ -360,7 +342,7 @@ ID, PANEL, BY, VERDICT = ("/(" + "|".join(map(plain_name, names)) + ")" for name
 @export_of("judges", f"{ID} {PANEL}/.+ !{PANEL}/", f"{ID} {BY} {VERDICT} !/(label|vote|annotation|rating|score)")
 def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file."""
-    votes = ExportedVotes(path.name, "judges' records", log)
+    votes = ExportedVotes(path.name, "judges' records", log, judges=True)
     for n, record in enumerate(read_records(path), 1):
         item = first_of(record, *IDS)
         if item is None or isinstance(item, (dict, list)):
@@ -376,5 +358,5 @@ def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
             # A short text without any pattern is the label itself.
             if verdict is None and isinstance(answer, str) and len(answer.split()) == 1:
                 verdict = answer
-            votes.add_vote(item, judge, question, verdict, missing=NO_VERDICT)
+            votes.add_vote(item, judge, question, verdict)
     return votes.to_table("A verdict is a label, or in a text [[A]], Score: 4, or yes or no.")

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from moral_entropy.votes.columns import plain_name
-from moral_entropy.votes.formats.records import export_of, peek, read_json
-from moral_entropy.votes.source import open_source
+from moral_entropy.votes.formats.records import export_of, peek
+from moral_entropy.votes.source import open_source, read_json
 from moral_entropy.votes.table import ReadingLog, refuse
 
 FOUNDATIONS = ("authority", "care", "fairness", "loyalty", "sanctity")
@@ -70,8 +69,9 @@ def read_mftc(path: Path, log: ReadingLog) -> pl.DataFrame:
             for tweet in subcorpus["Tweets"]:
                 for vote in tweet["annotations"]:
                     cells = (tweet.get("tweet_id"), subcorpus["Corpus"], vote.get("annotator"), vote.get("annotation"))
-                    texts = (None if cell is None else str(cell) for cell in cells)
-                    rows.append((_text(tweet.get("tweet_text")), *texts))
+                    text = str(tweet.get("tweet_text") or "")
+                    is_text = " ".join(text.split()).casefold() not in ("", NO_TEXT)
+                    rows.append((text if is_text else None, *(None if cell is None else str(cell) for cell in cells)))
     except (AttributeError, KeyError, TypeError):
         refuse(f"{path.name} is not laid out as published after {len(rows):,} annotations. {MFTC_LAYOUT}.")
     return to_votes(pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row"), "mftc", log)
@@ -211,10 +211,3 @@ def text_id(corpus: str, text: str) -> str:
     'mftc-9cc11283e899a1a2'
     """
     return f"{corpus}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
-
-
-def _text(text: Any) -> str | None:
-    if not isinstance(text, str) or " ".join(text.split()).casefold() in ("", NO_TEXT):
-        return None
-    # Half of an emoji, left where a tweet was cut off, is no UTF-8.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
