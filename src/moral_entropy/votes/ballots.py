@@ -39,7 +39,6 @@ from moral_entropy.votes.labels import (
     note_same,
     note_typing_errors,
     recode,
-    rename_label,
     same_labels,
     sort_labels,
 )
@@ -242,13 +241,11 @@ def _answers(
     if rows.question_r is None:
         yield from _labels_of(votes, cells, options, log, prefixed=prefixed)
         return
-    if row_v is None:
-        votes = replace(votes, row_v=np.arange(len(rows.item_r), dtype=np.uint32))
     question_v, label_map = take(rows.question_r), load_label_map(options.labels)
     for q, question in enumerate(rows.questions):
         at_v = np.flatnonzero(question_v == q)
         # A map that leaves out a label named like a question leaves out the question.
-        if label_map and rename_label(question, label_map) is None:
+        if label_map.get(question.casefold(), question) is None:
             log.drop("question left out by the label map", len(at_v))
             continue
         item_i = np.flatnonzero(count_codes(rows.item_r[rows.question_r == q], len(rows.items))).astype(np.int32)
@@ -351,7 +348,7 @@ def _build(
         if n:
             n_of[name_of[label]] += int(n)
     note_typing_errors(n_of, log)
-    labels = choose_classes(votes.question, list(n_of), list(n_of.values()), options)
+    labels = choose_classes(votes.question, n_of, options)
 
     def near(rank_of: Mapping[str, int]) -> bool:
         rank_v = recode(votes.label_v, [rank_of.get(name_of.get(label, ""), UNKNOWN) for label in votes.labels])
@@ -384,8 +381,8 @@ def cast_ballot(
     item_i, item_v = _own_positions(votes.item_v, votes.item_i, len(rows.items))
     annotator_a, annotator_v = _own_positions(votes.annotator_v, voted_a, len(annotators))
     votes = replace(votes, item_v=item_v, annotator_v=annotator_v)
-    positive, _ = choose_positive(labels, options.positive)
     count_i = None if rows.count_i is None else rows.count_i[item_i]
+    positive, _ = choose_positive(labels, options.positive)
 
     def sort(votes: QuestionVotes) -> Ballot:
         ballot = ballot_from_codes(
@@ -408,26 +405,26 @@ def cast_ballot(
     again_v[starts[(starts > 0) & (starts < ballot.n_votes)] - 1] = False
     if not again_v.any():
         return ballot
-    n_annotators, order = len(annotator_a), np.arange(len(votes.item_v))
+    n_annotators, by_label = len(annotator_a), options.on_repeat == "error"
     key_v = votes.item_v.astype(np.int64) * n_annotators + votes.annotator_v
-    frame = pl.DataFrame({"at": order, "row": votes.rows(order), "key": key_v, "label": votes.label_v}).sort("row")
-    if options.on_repeat != "error":
-        single = frame.unique("key", keep="last" if options.on_repeat == "last" else "first")
-        log.drop("repeated vote", frame.height - single.height)
-        return sort(votes.take(single.get_column("at").sort().to_numpy()))
-    single = frame.unique(["key", "label"], keep="first")
-    log.drop("identical repeat", frame.height - single.height)
-    twice = single.filter(pl.col("key").is_duplicated()).sort("key", "row")
-    if twice.height:
-        pair = [f"{labels[label]!r} (row {row % (rows.stacked or len(rows.item_r)) + 1:,})"
-                for row, label in twice.head(2).select("row", "label").rows()]  # fmt: skip
-        item, annotator = divmod(twice.item(0, "key"), n_annotators)
-        name, person = rows.items[int(item_i[item])], annotators[int(annotator_a[annotator])]
-        n_again = single.height - single.get_column("key").n_unique()
-        problem = f"{n_again:,} of {single.height:,} votes on {votes.question!r} contradict another vote"
+    key_v = key_v * len(labels) + votes.label_v if by_label else key_v
+    order = np.lexsort((votes.rows(np.arange(len(key_v))), key_v))
+    differs = key_v[order][1:] != key_v[order][:-1]
+    is_edge = np.append(differs, True) if options.on_repeat == "last" else np.insert(differs, 0, True)
+    single = votes.take(np.sort(order[is_edge]))
+    log.drop("identical repeat" if by_label else "repeated vote", len(votes) - len(single))
+    key_v = single.item_v.astype(np.int64) * n_annotators + single.annotator_v
+    keys, times = np.unique(key_v, return_counts=True) if by_label else (key_v, key_v)
+    if len(keys) < len(single):
+        key = int(keys[times > 1][0])
+        at_v = np.flatnonzero(key_v == key)[:2]
+        pair = [f"{labels[int(label)]!r} (row {int(row) % (rows.stacked or len(rows.item_r)) + 1:,})"
+                for row, label in zip(single.rows(at_v), single.label_v[at_v], strict=True)]  # fmt: skip
+        name, person = rows.items[int(item_i[key // n_annotators])], annotators[int(annotator_a[key % n_annotators])]
+        problem = f"{len(single) - len(keys):,} of {len(single):,} votes on {votes.question!r} contradict another vote"
         problem = f"{problem} of the same annotator on the same item. First: item {name!r}, annotator {person!r}"
         refuse(f"{problem} voted {' and '.join(pair)}. {ON_REPEAT}")
-    return sort(votes.take(single.get_column("at").sort().to_numpy()))
+    return sort(single)
 
 
 def relabelled(votes: QuestionVotes, labels: tuple[str, ...], name_of: dict[str, str]) -> QuestionVotes:
@@ -503,7 +500,7 @@ def read_item_labels(
             refuse(f"the {role} column {name!r} is empty: no item has a {role} label.")
         item_labels = ItemLabels(role, f"column {name!r}", rows, cells)
     if item_labels.cells.separator:
-        names = [_label_of(question) for question in questions]
+        names = [question.rpartition(": ")[2] for question in questions]
         labels = sort_labels(label for cell in item_labels.cells.labels_c for label in cell or ())
         unknown = [label for label in labels if match_label(label, names) is None]
         if strange := [label for label in unknown if not means_nothing(label, options)]:
@@ -518,19 +515,13 @@ def _read_labels(column: pl.Series, rows: Rows, options: ReadOptions) -> Cells:
     return code_cells(column, replace(options, multilabel=separator, questions=(), classes=None), ReadingLog())
 
 
-def _label_of(question: str) -> str:
-    """Return the label that a yes/no question is about: of `tone: sad` what follows the question."""
-    return question.rpartition(": ")[2]
-
-
 def _read_gold_file(
     gold: Source, log: ReadingLog, roles: ColumnRoles, rows: Rows, options: ReadOptions, questions: Sequence[str]
 ) -> ItemLabels:
     for note in gold.log.notes:
         log.note(f"{gold.name}: {note}")
     item, question = (name if (name := roles.get(role)) in gold.columns else None for role in ("item", "question"))
-    as_in_votes = ReadOptions(item=item, question=question, gold=options.gold or None)
-    guess = find_columns(gold.columns, as_in_votes, gold.name)
+    guess = find_columns(gold.columns, ReadOptions(item=item, question=question, gold=options.gold or None), gold.name)
     item, question = guess.get("item"), guess.get("question")
     further = [name for name in gold.columns if name not in (item, question)]
     label = guess.get("gold") or guess.get("label") or (further[0] if len(further) == 1 else None)
@@ -573,7 +564,7 @@ def labels_of_ballot(part: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArr
     code_r = recode(code_r, [c if cell else UNKNOWN for c, cell in enumerate(part.cells.labels_c)])
     if part.cells.separator:
         # Of lists of labels, whether they name the label that the question is about.
-        label = _label_of(ballot.question)
+        label = ballot.question.rpartition(": ")[2]
         answer_c = [int(match_label(label, cell or ()) is not None) for cell in part.cells.labels_c]
         names, code_r = list(NO_YES), recode(part.cells.code_r, answer_c)
     if rows.question_r is not None:
@@ -658,8 +649,7 @@ def read_extra(source: Source, roles: ColumnRoles, options: ReadOptions, rows: R
         if reason:
             way = "name a column that describes items (--fit-by)"
             refuse(f"{reason} Items cannot be told apart by it: {way}.", UsageError)
-        value_i = pl.Series(code_i).cast(pl.Int64)
-        extra[name] = values.values.gather(value_i.set(value_i < 0, None)).alias(name)
+        extra[name] = values.values.gather(pl.Series(code_i).replace(UNKNOWN, None)).alias(name)
     return extra
 
 

@@ -71,17 +71,14 @@ ABOUT_PEOPLE = frozenset(re.findall(r"\w+", """
     subjectid submitdate username"""))  # fmt: skip
 """Names of columns that say something about a person who answered, in lower case and without blanks."""
 
-PERSON_IDS = frozenset({"responseid", "email", "emailaddress", "username"})
-"""Those of them that tell people apart, though not in a table of votes."""
+PERSON_IDS = frozenset({"responseid", "email", "emailaddress", "username", "id"})
+"""Those of them that tell people apart, though not in a table of votes; `id` may be that of an item as well."""
 
 ABOUT_VOTES = frozenset(re.findall(r"\w+", """
     time date datetime createdat updatedat seconds confidence certainty sure comments note notes remark remarks
     reason explanation rationale worktime worktimeinseconds batch round session phase wave split order position rank
     trial page device platform language lang version status leadtime file sheet"""))  # fmt: skip
 """Names of columns that say something about a vote, but not what it is."""
-
-WEAK_ITEM = ("id",)
-"""Names of an id that may as well be a person's."""
 
 RATER = re.compile(
     r"(annotator|annot|ann|rater|coder|judge|worker|user|labell?er|reviewer|expert|voter|model|llm|crowd|label|vote|"
@@ -201,17 +198,14 @@ def named_column(column: str, names: Sequence[str], source: str, role: str) -> s
         return column
     if role == "gold" and Path(column).is_file():
         refuse(f"--gold names a column of {source}, and {column!r} is a file. Write --gold-file {column}.")
-    close = difflib.get_close_matches(column.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
-    near = [name for name in names if close and name.casefold() == close[0]]
+    near = difflib.get_close_matches(column, names, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]!r}? " if near else ""
     refuse(f"{source} has no column {column!r}. Found: {shown(names)}. {hint}{naming(role, (near or names)[0])}")
 
 
 def guess_column(role: str, names: Iterable[str]) -> str | None:
     """Return the column with the likeliest common name for a role, if any has one."""
-    plain: dict[str, str] = {}
-    for name in names:
-        plain.setdefault(plain_name(name), name)
+    plain = {plain_name(name): name for name in reversed(list(names))}
     return next((plain[common] for common in COMMON_NAMES[role] if common in plain), None)
 
 
@@ -332,10 +326,10 @@ def fill_down(source: Source, roles: ColumnRoles) -> Source:
     if (blank & source.column(annotator).is_null()).any():
         return source
     names = {name for role in ("item", "text", "domain") if (name := roles.get(role))}
-    listed = shown(sorted(names))
-    source.log.note(f"{blank.sum():,} rows without an item belong to the item above (merged cells): {listed}.")
-    fetch = source.fetch
-    return replace(source, fetch=lambda name: fetch(name).forward_fill() if name in names else fetch(name))
+    note = f"{blank.sum():,} rows without an item belong to the item above (merged cells)"
+    source.log.note(f"{note}: {shown(sorted(names))}.")
+    filled = {name: source.column(name).forward_fill() for name in names}
+    return replace(source, fetch=lambda name: filled[name] if name in filled else source.fetch(name))
 
 
 def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised | None:
@@ -405,8 +399,8 @@ def _guess_one(source: Source, roles: ColumnRoles, options: ReadOptions, role: s
             continue
         pairs = pl.DataFrame({"column": column, "partner": source.column(partner)}).drop_nulls()
         # Neither does so alone.
-        several = (n_values := column.n_unique()) > 1 and (n_values < source.rows or source.rows < 3)
-        if several and 2 * pairs.height > source.rows and pairs.n_unique() == pairs.height:
+        repeats = (n_values := column.n_unique()) > 1 and (n_values < source.rows or source.rows < 3)
+        if repeats and 2 * pairs.height > source.rows and pairs.n_unique() == pairs.height:
             fitting.append(name)
     if role == "item" and len(fitting) > 1:
         # A label can name the rows of few votes; what has the most values is what was voted on.
@@ -462,7 +456,7 @@ def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) 
         return roles, options
     raters, things = _mostly(voting, RATER), _mostly(voting, THING)
     # What says that each row is an item: its name, or a text, gold label, domain or count.
-    has_item = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) not in WEAK_ITEM)
+    has_item = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) != "id")
     items = bool(has_item) or any(roles.get(role) for role in ("text", "gold", "domain", "count", "published"))
     people = bool(roles.get("annotator")) or any(plain_name(name) in ABOUT_PEOPLE for name in source.columns)
     if not raters and not items and (people or things):
@@ -517,7 +511,7 @@ def _wide(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequ
 
 def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     """Make every row a person: the id, if there is one, is the annotator's."""
-    ids = (name for name in source.columns if plain_name(name) in PERSON_IDS.union(WEAK_ITEM))
+    ids = (name for name in source.columns if plain_name(name) in PERSON_IDS)
     unique = (name for name in ids if source.column(name).n_unique() == source.rows)
     person = roles.get("annotator") or roles.get("item") or next(unique, None)
     if options.asked("annotator") == "":
@@ -552,12 +546,10 @@ def _alike(source: Source, names: Iterable[str]) -> list[str]:
         if len(labels) <= (MOST_IN_LISTS if coded.separator else FEW_LABELS):
             cells[name] = labels
 
-    def is_number(label: str) -> bool:
-        return bool(NUMBER.fullmatch(label)) and 0 <= float(label) <= 10
-
-    scales = [name for name, labels in cells.items() if all(map(is_number, labels))]
-    scales = [name for name in scales if len(cells[name]) > 2 or RATER.fullmatch(name) or THING.fullmatch(name)]
     times = Counter(label for labels in cells.values() for label in labels)
+    levels = {label for label in times if NUMBER.fullmatch(label) and 0 <= float(label) <= 10}
+    scales = [name for name, labels in cells.items() if labels <= levels]
+    scales = [name for name in scales if len(cells[name]) > 2 or RATER.fullmatch(name) or THING.fullmatch(name)]
     n_shared = {name: sum(times[label] > 1 for label in labels) for name, labels in cells.items()}
     same_scale = scales if len(scales) > 1 else []
     return [name for name in cells if cells[name] and (name in same_scale or 2 * n_shared[name] >= len(cells[name]))]

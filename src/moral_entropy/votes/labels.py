@@ -378,16 +378,8 @@ class Cells(NamedTuple):
     separator: str = ""
 
 
-def rename_label(label: str, label_map: LabelMap) -> str | None:
-    """Return what a label becomes, None if it is left out; an exact match goes before one that ignores case."""
-    if label in label_map:
-        return label_map[label]
-    folded = {name.casefold(): target for name, target in label_map.items()}
-    return folded.get(label.casefold(), label)
-
-
 def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
-    """Read a label map: a TOML file, or a mapping of the same shape.
+    """Read a label map: a TOML file, or a mapping of the same shape; labels to rename are in lower case.
 
     Parameters
     ----------
@@ -396,9 +388,8 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
 
     Examples
     --------
-    >>> label_map = load_label_map({"harm": "care", "drop": ["nm"]})
-    >>> [rename_label(label, label_map) for label in ("Harm", "nm", "loyalty")]
-    ['care', None, 'loyalty']
+    >>> load_label_map({"Harm": "care", "drop": ["nm"]})
+    {'harm': 'care', 'nm': None}
     """
     if labels is None:
         return {}
@@ -416,9 +407,9 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
     target: dict[str, str | None] = {}
     for name, value in entries.items():
         if name == "drop" and isinstance(value, (list, tuple)):
-            target.update({canonical_label(label) or "": None for label in value})
+            target.update({(canonical_label(label) or "").casefold(): None for label in value})
         elif value is False or (isinstance(value, (str, int, float)) and value is not True):
-            target[canonical_label(name) or ""] = None if value is False else canonical_label(value)
+            target[(canonical_label(name) or "").casefold()] = None if value is False else canonical_label(value)
         else:
             refuse(f'{where} says {name} = {value!r}. Write {name} = "label" to merge it, {name} = "" to leave it out.')
     return target
@@ -432,13 +423,13 @@ def _map_cells(
         return cells
     renamed, moved = [], 0
     for cell, n in zip(cells, n_c, strict=True):
-        names = [rename_label(label, label_map) for label in cell or ()]
+        names = [label_map.get(label.casefold(), label) for label in cell or ()]
         moved += int(n) * sum(name not in (label, None) for label, name in zip(cell or (), names, strict=True))
         renamed.append(None if cell is None else tuple(sort_labels(name for name in names if name is not None)))
     if moved:
         log.note(f"the label map renamed {moved:,} votes.")
     labels = {label.casefold() for cell in cells for label in cell or ()}
-    if idle := [name for name in label_map if name.casefold() not in labels]:
+    if idle := [name for name in label_map if name not in labels]:
         log.note(f"{len(idle)} entries of the label map match no label: {shown(idle, 5)}.")
     return renamed
 
@@ -474,9 +465,9 @@ def same_labels(labels: Sequence[str], options: ReadOptions, log: ReadingLog, *,
     else:
         # The spelling with the fewest capitals.
         name_of = {plain: min(alike[plain], key=lambda label: (sum(map(str.isupper, label)), label)) for plain in alike}
-    same = {label: name_of[plain] for plain, spellings in alike.items() for label in spellings}
-    note_same(same, log)
-    return same
+    spelling_of = {label: name_of[plain] for plain, spellings in alike.items() for label in spellings}
+    note_same(spelling_of, log)
+    return spelling_of
 
 
 def note_same(name_of: Mapping[str, str], log: ReadingLog, subject: str = "labels") -> None:
@@ -551,10 +542,8 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
     if lists:
         column = column.cast(pl.List(pl.String)).list.join(LIST_SEPARATOR).alias(column.name)
     distinct, code_r = distinct_cells(column)
-    separator = options.multilabel or ""
-    if lists:
-        separator = LIST_SEPARATOR
-    elif options.multilabel is None and distinct.dtype == pl.String:
+    separator = LIST_SEPARATOR if lists else options.multilabel or ""
+    if not lists and options.multilabel is None and distinct.dtype == pl.String:
         separator = guess_separator(distinct.to_list(), log, column.name)
     if separator:
         texts = [str(cell) for cell in distinct.to_list()]
@@ -565,8 +554,8 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
         name_of = same_labels([label for label in labels if label not in blank], options, log, words=False)
         cells = [tuple(dict.fromkeys(name_of[label] for label in cell if label in name_of)) for cell in split]
         # An empty list names nothing, which is a vote.
-        votes = [cell or lists or JSON_LIST.fullmatch(text) for cell, text in zip(cells, texts, strict=True)]
-        labels_c = [cell if is_vote else None for cell, is_vote in zip(cells, votes, strict=True)]
+        pairs = zip(cells, texts, strict=True)
+        labels_c = [cell if cell or lists or JSON_LIST.fullmatch(text) else None for cell, text in pairs]
     else:
         coded = code_labels(column, options.missing)
         note_blank(coded.blank, coded.values.to_list() if options.missing is None else [], log)
@@ -644,23 +633,24 @@ def split_cell(cell: str, separator: str) -> tuple[str, ...]:
 def means_nothing(label: str, options: ReadOptions) -> bool:
     """Return whether a label beside lists of labels means no to all of them; the label map can say otherwise."""
     plain = re.sub(r"[^a-z]", "", label.casefold())
-    return plain in NOTHING and label.casefold() not in {name.casefold() for name in load_label_map(options.labels)}
+    return plain in NOTHING and label.casefold() not in load_label_map(options.labels)
 
 
-def choose_classes(question: str, present: Sequence[str], n_k: Sequence[int], options: ReadOptions) -> tuple[str, ...]:
+def choose_classes(question: str, n_of: Mapping[str, int], options: ReadOptions) -> tuple[str, ...]:
     """Return the labels of a question: those that occur, or those the user listed.
 
     Parameters
     ----------
     question
         Name of the question, for errors.
-    present, n_k
+    n_of
         The labels that occur, sorted, and how often.
     options
         Its `classes` is a list of labels, or their number.
     """
+    present = tuple(n_of)
     if options.classes is None:
-        return tuple(present)
+        return present
     if isinstance(options.classes, int):
         starts = ([str(k) for k in range(start, start + options.classes)] for start in (0, 1))
         listed = next((names for names in starts if set(present) <= set(names)), list(present))
@@ -669,13 +659,11 @@ def choose_classes(question: str, present: Sequence[str], n_k: Sequence[int], op
             way = "List all of them by name (CLI: --classes a,b,c), or merge some (--labels)"
             refuse(f"{problem}: {shown(present)}. {way}.")
     else:
-        names = [options.classes] if isinstance(options.classes, str) else options.classes
-        listed = sort_labels(name for value in names if (name := canonical_label(value)) is not None)
-    outside = [(label, n) for label, n in zip(present, n_k, strict=True) if label not in listed]
-    if outside:
-        votes = sum(n for _, n in outside)
-        problem = f"classes is {shown(listed)}, but {votes:,} votes on {question!r} say something else"
-        refuse(f"{problem}. First: {outside[0][0]!r}. Add it (--classes), or leave it out (--labels).")
+        listed = sort_labels(name for value in options.classes if (name := canonical_label(value)) is not None)
+    if outside := [label for label in present if label not in listed]:
+        n_votes = sum(n_of[label] for label in outside)
+        problem = f"classes is {shown(listed)}, but {n_votes:,} votes on {question!r} say something else"
+        refuse(f"{problem}. First: {outside[0]!r}. Add it (--classes), or leave it out (--labels).")
     if len(listed) < 2:
         refuse(f"classes lists {len(listed)} label. There must be two at least, or there is nothing to tell apart.")
     return tuple(listed)

@@ -239,8 +239,8 @@ def find_annotators(names: Sequence[str], annotators: pl.Series, option: str) ->
     place = {str(name): a for a, name in enumerate(annotators.to_list())}
     plain = [str(name).strip() for name in names]
     if unknown := [name for name in dict.fromkeys(plain) if name not in place]:
-        names_of = f"{shown([repr(name) for name in unknown])}.{did_you_mean(unknown[0], place)}"
         problem = f"{option}: {len(unknown)} of {len(set(plain))} names belong to no annotator"
+        names_of = f"{shown([repr(name) for name in unknown])}.{did_you_mean(unknown[0], place)}"
         refuse(f"{problem}: {names_of} Annotators: {shown(list(place))}.")
     return np.array([place[name] for name in plain], dtype=np.int64)
 

@@ -203,10 +203,10 @@ def _questions(
         spelt = [label for label in sort_labels(counts) if counts[label]]
         name_of = same_labels(spelt, options, log)
         present = list(sort_labels(set(name_of.values())))
-        n_k = [sum(counts[label] for label in spelt if name_of[label] == label_name) for label_name in present]
-        labels = choose_classes(name, present, n_k, options)
+        n_of = {label: sum(counts[spelling] for spelling in spelt if name_of[spelling] == label) for label in present}
+        labels = choose_classes(name, n_of, options)
         if len(labels) < 2:
-            votes = replace(_nobody(name, labels), item_v=np.zeros(sum(n_k), dtype=np.int8))
+            votes = replace(_nobody(name, labels), item_v=np.zeros(sum(n_of.values()), dtype=np.int8))
             refuse_single(votes, present, log, alone=len(names) == 1)
             continue
         n_questions += 1

@@ -175,16 +175,16 @@ def open_export(source: Any, options: ReadOptions) -> Source | None:
 
     Where votes choose several labels, each label becomes a yes/no question, by the options with which it is read.
     """
-    named = "" if options.format in ("auto", *TABLES) else options.format
-    if named and not isinstance(source, (str, Path)):
-        refuse(f'format="{named}" reads one file or folder, not {type(source).__name__}.', UsageError)
+    tool = "" if options.format in ("auto", *TABLES) else options.format
+    if tool and not isinstance(source, (str, Path)):
+        refuse(f'format="{tool}" reads one file or folder, not {type(source).__name__}.', UsageError)
     if options.format in TABLES or not isinstance(source, (str, Path)):
         return None
     path = Path(source)
     # A user who says which column of a table holds the votes wants it read as a table.
     columns = {options.label, *options.questions, *options.counts} - {None, ""}
     is_table = bool(columns) and {plain_name(str(name)) for name in columns} <= peek(path).marks
-    if not (name := named or (None if is_table else detect_format(path))):
+    if not (name := tool or (None if is_table else detect_format(path))):
         return None
     if not path.is_dir():
         head_of(path)
@@ -198,7 +198,7 @@ def open_export(source: Any, options: ReadOptions) -> Source | None:
             raise failed(name, f"to read {path.name}", error) from error
         log = ReadingLog([f"format: {name} (named; a plugin)."])
         return replace(open_source(frame), name=path.name, sha256=digest_of([path]) if path.is_file() else "", log=log)
-    log = ReadingLog([f"format: {name} ({'named' if named else 'detected'})."])
+    log = ReadingLog([f"format: {name} ({'named' if tool else 'detected'})."])
     frame = FORMATS[name].read(path, log)
     ours = tuple(frame.collect_schema().names()[: len(ROLES)]) == ROLES
     unsaid = ours and NOBODY_NAMED not in log.notes and frame.get_column("annotator").is_null().all()

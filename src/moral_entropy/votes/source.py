@@ -400,7 +400,6 @@ MOST_BYTES = 1 << 30
 """Streams, and gzipped files once unpacked, are read up to this size."""
 
 STEP = 1 << 20
-MOST_MEMBERS = 10_000
 HALF_CHARACTER = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F][0-9a-fA-F])\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -618,7 +617,7 @@ def unzip(data: bytes, name: str) -> dict[Path, bytes]:
             tables = [name for name, path in names.items() if suffix_of(path) in EXTENSIONS and path.name[0] != "."]
             members = [archive.getinfo(name) for name in tables]
             size = sum(member.file_size for member in members)
-            if not members or size > MOST_BYTES or len(members) > MOST_MEMBERS:
+            if not members or size > MOST_BYTES:
                 problem = f"{len(members):,} tables of {size:,} bytes" if members else "no table"
                 refuse(f"{name} is a zip file with {problem} in it. Unpack it, and name the file with the votes.")
             contents = {Path(member.filename): archive.read(member) for member in members}

@@ -1,7 +1,7 @@
 """Exports of annotation tools → long tables of votes: Label Studio, Argilla, Prodigy, MTurk, LeWiDi, saved datasets.
 
-For every tool there is a `detect_…`, which looks at names and keys only, and a `read_…`. What is no vote (skipped,
-rejected, drafts, spans, free text) is left out and counted. Of datasets of Hugging Face, Arrow streams are read whole,
+Every tool has a signature, which looks at names and keys only, and a reader. What is no vote (skipped, rejected,
+drafts, spans, free text) is left out and counted. Of datasets of Hugging Face, Arrow streams are read whole,
 Parquet one column at a time; classes get their names, and the splits are joined, with a column `split`. What their
 columns mean is left to the reader of tables, except for exports of Argilla and our own.
 """

@@ -137,9 +137,7 @@ def _unpack(archive: zipfile.ZipFile, member: str) -> bytes:
     info = archive.getinfo(member)
     if info.compress_type != ZSTD or sys.version_info >= (3, 14):
         return archive.read(member)
-    file = archive.fp
-    if file is None:
-        return b""
+    file: Any = archive.fp
     file.seek(info.header_offset + 26)
     name_length, extra_length = struct.unpack("<HH", file.read(4))
     file.seek(name_length + extra_length, 1)

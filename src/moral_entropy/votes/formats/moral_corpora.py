@@ -54,7 +54,6 @@ DOMAINS = {
 }
 """Names of domains, which are spelt so where only case and blanks differ."""
 
-NO_TEXT = "no tweet text available"
 UNTAGGED = "Untagged"
 
 
@@ -70,7 +69,7 @@ def read_mftc(path: Path, log: ReadingLog) -> pl.DataFrame:
                 for vote in tweet["annotations"]:
                     cells = (tweet.get("tweet_id"), subcorpus["Corpus"], vote.get("annotator"), vote.get("annotation"))
                     text = str(tweet.get("tweet_text") or "")
-                    is_text = " ".join(text.split()).casefold() not in ("", NO_TEXT)
+                    is_text = " ".join(text.split()).casefold() not in ("", "no tweet text available")
                     rows.append((text if is_text else None, *(None if cell is None else str(cell) for cell in cells)))
     except (AttributeError, KeyError, TypeError):
         refuse(f"{path.name} is not laid out as published after {len(rows):,} annotations. {MFTC_LAYOUT}.")

@@ -243,7 +243,6 @@ FIRST_WORD = re.compile(r"[\s*_\"'`]*(yes|no)\b[\s*_\"'`]*[,.:;!\n-]", re.IGNORE
 KEYS = ("verdict", "score", "rating", "grade", "label", "choice", "winner", "preference", "decision", "pass", "answer")
 """Keys of a verdict in JSON, and names of one in a text."""
 
-Label = str | tuple[str, ...]
 Vote = tuple[Any, Any, str, Any]
 """Item, annotator, question, and a label or a tuple of them."""
 
@@ -273,7 +272,7 @@ class ExportedVotes:
 
     def add_vote(self, item: Any, annotator: Any, question: Any, label: Any, *, missing: str = "") -> None:
         """Add a vote; a list or tuple chooses all its labels, and none at all is counted, as `missing` says."""
-        choice: Label | None
+        choice: str | tuple[str, ...] | None
         if isinstance(label, (list, tuple)):
             choice = tuple(dict.fromkeys(name for part in label if (name := canonical_label(part)) is not None))
         else:
@@ -333,7 +332,7 @@ class ExportedVotes:
         return plain
 
     def _without_free_text(self, surely: Collection[str]) -> list[Vote]:
-        answers: dict[str, list[Label]] = {}
+        answers: dict[str, list[Any]] = {}
         for _, _, question, label in self.votes:
             answers.setdefault(question, []).append(label)
         left_out = set()
