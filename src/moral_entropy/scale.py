@@ -53,7 +53,7 @@ from moral_entropy.runs.folder import write_table, writing
 from moral_entropy.runs.make import count_votes, entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.run import Run
 from moral_entropy.votes.ballots import note_positive
-from moral_entropy.votes.parts import Part, Shape, dataset_paths, empty_votes, load_part, survey
+from moral_entropy.votes.parts import Part, Shape, dataset_paths, load_part, survey
 from moral_entropy.votes.source import digest_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Reading, ReadingLog, Votes
 
@@ -241,7 +241,7 @@ def audit_on_cluster(
             shape, parts, log = survey(partial(_gathered, client), paths, options.read)
             coded = [client.submit(_coded, part, shape, options.fit, pure=False) for part in parts]
             totals, counts, dropped = added(client, [client.submit(getitem, pair, 1) for pair in coded])
-        votes = empty_votes(shape)
+        votes = load_part(parts[0]._replace(rows=0), shape)
         plan = Plan(str(folder.resolve()), _rules(shape, options), options, priors_for(votes, options.priors), totals)
         with watch.timing("fit"):
             for b in range(len(totals)):

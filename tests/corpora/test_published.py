@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 
 import moral_entropy as me
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.exports import FORMATS, detect_format
 from moral_entropy.votes.formats.moral_corpora import MEANINGS, read_cell
+from moral_entropy.votes.read import FORMATS, detect_format
 from moral_entropy.votes.source import ReadingLog
 
 CARE, LOYALTY, NOTHING = frozenset({"care"}), frozenset({"loyalty"}), frozenset()
@@ -225,19 +225,15 @@ GOOD = mftc_json(plan("mftc", n_items=3))
 WRONG = {
     "cut off": ("mftc", GOOD[: len(GOOD) // 2], "wrong.json"),
     "empty": ("mftc", "", "wrong.json"),
-    "a record": ("mftc", '{"Corpus": "ALM"}', "wrong.json is no list"),
-    "a list of numbers": ("mftc", "[1, 2]", "subcorpus 1 of wrong.json has no Corpus"),
-    "no tweets": ("mftc", '[{"Corpus": "ALM"}]', "ALM in wrong.json has no Tweets. Found: Corpus"),
-    "tweets that are no list": ("mftc", '[{"Corpus": "ALM", "Tweets": {"a": 1}}]', "Tweets of ALM in wrong.json is no"),
-    "no annotations": (
-        "mftc",
-        '[{"Corpus": "ALM", "Tweets": [{"tweet_id": 1}]}]',
-        "tweet 1 of ALM in wrong.json has no annotations",
-    ),
+    "a record": ("mftc", '{"Corpus": "ALM"}', "is not laid out as published after 0 annotations. MFTC is a list of"),
+    "a list of numbers": ("mftc", "[1, 2]", "wrong.json is not laid out as published"),
+    "no tweets": ("mftc", '[{"Corpus": "ALM"}]', "wrong.json is not laid out as published"),
+    "tweets that are no list": ("mftc", '[{"Corpus": "ALM", "Tweets": {"a": 1}}]', "wrong.json is not laid out as pub"),
+    "no annotations": ("mftc", '[{"Corpus": "ALM", "Tweets": [{"tweet_id": 1}]}]', "wrong.json is not laid out as pub"),
     "annotations that are texts": (
         "mftc",
-        '[{"Corpus": "ALM", "Tweets": [{"tweet_id": 1, "annotations": ["care"]}]}]',
-        "an annotation of tweet 1 of ALM in wrong.json is 'care'",
+        '[{"Corpus": "ALM", "Tweets": [{"tweet_id": 1, "annotations": [{}, "care"]}]}]',
+        "wrong.json is not laid out as published after 1 annotations",
     ),
     "no annotation at all": ("mftc", '[{"Corpus": "ALM", "Tweets": []}]', "no annotation is left of mftc"),
     "too deep": ("mftc", "[" * 100_000, "wrong.json"),

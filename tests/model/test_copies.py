@@ -143,6 +143,6 @@ def test_naming_some_leaves_identical_ones_counted_as_one():
 
 def test_who_is_not_there_cannot_be_merged():
     votes = votes_of([(i, a, (i + a) % 2) for i in range(9) for a in range(3)])
-    for merge, message in ((("0+9",), "is no annotator: '9'"), (("0",), "0")):
+    for merge, message in ((("0+9",), "to no annotator: '9'"), (("0",), "0")):
         with pytest.raises(VotesError, match=message):
             fit(votes, merge=merge)

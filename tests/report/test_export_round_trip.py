@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import moral_entropy as me
 from moral_entropy.report.export import Layout, export_run, reading_flags
-from moral_entropy.votes.formats.exports import detect_format
+from moral_entropy.votes.read import detect_format
 
 LAYOUTS = [layout for layout in Layout.__args__ if layout not in ("wide", "xlsx", "parquet", "release")]
 FORMATS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from audit_support import rich_votes
 from hypothesis import given
@@ -81,7 +82,9 @@ def test_numbering_survives_columns_too_wide_for_one_key():
 
 def test_parts_of_a_question_fall_into_its_cells():
     votes = rich_votes(12, questions=("care",))
-    parted = votes.split(votes.domain_i, votes.domains)
+    parted = replace(votes, extra={"domain": pl.Series([*votes.domains, None]).gather(votes.domain_i)}).split_by(
+        "domain"
+    )
     cells, members = sort_into_cells(fit(parted, draws=0), tuple(RULES.values()))
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}

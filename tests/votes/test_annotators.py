@@ -35,7 +35,8 @@ def test_an_unknown_name_is_named_with_one_that_is_near():
     with pytest.raises(VotesError) as caught:
         read_votes(LONG, exclude=("bop", "ann", "dora"))
     assert str(caught.value) == (
-        "exclude: 2 of 3 names are no annotators: 'bop', 'dora'. Did you mean 'bob'? Annotators: 7, ann, bob, cy, jr."
+        "exclude: 2 of 3 names belong to no annotator: 'bop', 'dora'. Did you mean 'bob'? Annotators: 7, "
+        "ann, bob, cy, jr."
     )
 
 
@@ -60,7 +61,10 @@ def test_groups_that_share_a_name_are_one():
 
 @pytest.mark.parametrize(
     ("group", "words"),
-    [("ann", "merge has 'ann', which names one annotator"), ("ann+bop", "merge: 1 of 2 names is no annotator: 'bop'")],
+    [
+        ("ann", "merge has 'ann', which names one annotator"),
+        ("ann+bop", "merge: 1 of 2 names belong to no annotator: 'bop'"),
+    ],
 )
 def test_groups_that_cannot_be(group, words):
     with pytest.raises(VotesError, match=words):

@@ -24,7 +24,7 @@ def test_a_wide_table_is_told_from_its_columns(spelt):
     assert votes.ballots[0].votes_i.tolist() == [2, 1, 0]
     assert votes.domains == ("d", "e")
     assert votes.reading.dropped == {}
-    assert "columns not taken for annotators: length." in votes.reading.notes
+    assert votes.reading.not_read == ("length",)
     assert any("each of 2 columns is read as an annotator" in note for note in votes.reading.notes)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -107,8 +106,7 @@ def test_a_ballot_has_every_vote_once_and_in_order(cast, in_order):
     cast = sorted(cast) if in_order else cast
     item_v, annotator_v, label_v = np.array(cast, dtype=np.int16).reshape(-1, 3).T
     ids = {"item_i": np.arange(5), "annotator_a": np.arange(3)}
-    with mock.patch("moral_entropy.votes.table.BLOCK", 3):
-        ballot = ballot_from_codes("q", ("no", "yes"), item_v=item_v, annotator_v=annotator_v, label_v=label_v, **ids)
+    ballot = ballot_from_codes("q", ("no", "yes"), item_v=item_v, annotator_v=annotator_v, label_v=label_v, **ids)
     found = [
         (i, *divmod(int(code), 2))
         for i, (start, end) in enumerate(pairwise(ballot.start_i))

@@ -239,7 +239,7 @@ def test_domain_text_and_kept_columns_belong_to_items():
     assert votes.texts.to_list() == ["hello", "bye", None]
     assert votes.extra["lang"].to_list() == ["en", None, "de"]
     assert votes.extra["domain"].to_list() == ["blog", "news", None]
-    assert any("1 items have more than one domain" in note for note in votes.reading.notes)
+    assert any("1 items have more than one value of" in note for note in votes.reading.notes)
 
 
 def test_codes_are_narrow_and_ids_typed():

@@ -43,7 +43,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     >>> votes.questions, votes.n_items
     (('authority', 'care', 'fairness', 'loyalty', 'sanctity'), 180)
     """
-    from moral_entropy.votes.formats.exports import detect_format
+    from moral_entropy.votes.formats.records import detect_format
     from moral_entropy.votes.read import read_votes
 
     gold = inputs.gold if name == "emfd" else None

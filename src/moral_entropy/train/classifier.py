@@ -31,7 +31,7 @@ from moral_entropy.runs.folder import writing
 from moral_entropy.runs.run import Question
 from moral_entropy.train.targets import Targets, by_label, columns_of, output_names, probabilities
 from moral_entropy.votes.columns import guess_column, named_column
-from moral_entropy.votes.source import on_disk, open_files
+from moral_entropy.votes.source import on_disk, open_file
 from moral_entropy.votes.table import Floats, one_line, shown
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ def read_texts(
         Columns; guessed by name when not given, a file of one column has only the texts.
     """
     with on_disk(path) as stored:
-        source = open_files(stored)
+        source = open_file(Path(stored))
         names = list(source.columns)
         guessed = names[0] if len(names) == 1 else guess_column("text", names)
         column = named_column(text, names, source.name, "text") if text else guessed

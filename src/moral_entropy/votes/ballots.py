@@ -1,13 +1,14 @@
-"""The votes of each question, as read → sorted ballots; and what the source says about items besides votes.
+"""A table with one row per vote → sorted ballots, and what it says about items besides votes.
 
-Decides on labels, positive label and repeats; attaches gold and published labels; reads domains, texts and further
-columns about items.
+`read_long` codes the votes on each question: `Rows` say which item and question each row is about, `QuestionVotes` who
+voted what. `build_ballots` decides on labels, positive label and repeats, and attaches gold and published labels. Then
+domains, texts and further columns about items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError
 from moral_entropy.options import ReadOptions
-from moral_entropy.votes.columns import ColumnRoles, guess_column, missing_column, named_column
+from moral_entropy.votes.columns import ColumnRoles, find_columns, missing_column
 from moral_entropy.votes.labels import (
     LIST_SEPARATOR,
     MISSING,
+    NO,
     NO_YES,
+    YES,
     Cells,
     Coded,
     as_text,
@@ -30,6 +33,7 @@ from moral_entropy.votes.labels import (
     code_ids,
     code_labels,
     count_codes,
+    load_label_map,
     match_label,
     means_nothing,
     note_same,
@@ -38,12 +42,82 @@ from moral_entropy.votes.labels import (
     same_labels,
     sort_labels,
 )
-from moral_entropy.votes.layouts import ON_REPEAT, QuestionVotes, Rows
-from moral_entropy.votes.scales import Scale, find_scale, lie_near, note_other_scales, number_of
+from moral_entropy.votes.layouts import ANONYMOUS, ON_REPEAT, read_numbers
+from moral_entropy.votes.scales import find_scale, lie_near, note_other_scales, number_of
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Floats, Ints, ReadingLog, ballot_from_codes, refuse, shown
 
 MOST_GUESSED_DOMAINS = 200
+
+
+class Rows(NamedTuple):
+    """Which item and question each row of the source is about. Axes: **r** row, **i** item.
+
+    Parameters
+    ----------
+    items
+        Sorted ids of the items.
+    item_r
+        Each row's item; `UNKNOWN` where the cell is empty.
+    questions, question_r
+        Names of the questions and each row's, if there is a column for them.
+    count_i
+        How many items each item stands for, in pre-counted data.
+    separator
+        What stands between the labels of a cell, where some cells name several.
+    stacked
+        Rows of the file, where columns of it were put below each other; else 0.
+    """
+
+    items: pl.Series
+    item_r: Ints
+    questions: tuple[str, ...] = ()
+    question_r: Ints | None = None
+    count_i: Floats | None = None
+    separator: str = ""
+    stacked: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionVotes:
+    """The votes on one question, in the order of the source. Axis: **v** vote.
+
+    Parameters
+    ----------
+    question, labels
+        Its name, and the labels that `label_v` points to, sorted; some may not occur.
+    item_v, annotator_v, label_v
+        Positions in the ids of all items, of all annotators, and in `labels`.
+    row_v
+        Row of the source that each vote came from; `None` where vote and row are the same.
+    item_i
+        The items the question was put to; `None` where it was put to all.
+    score_v
+        What each vote says in numbers, where the question asks for a score.
+    """
+
+    question: str
+    labels: tuple[str, ...]
+    item_v: Ints
+    annotator_v: Ints
+    label_v: Ints
+    row_v: Ints | None = None
+    item_i: Ints | None = None
+    score_v: Floats | None = None
+
+    def __len__(self) -> int:
+        """Return the number of votes."""
+        return len(self.item_v)
+
+    def rows(self, at_v: Ints) -> Ints:
+        """Return the rows of the source that votes at these positions came from."""
+        return at_v if self.row_v is None else self.row_v[at_v]
+
+    def take(self, at_v: Ints) -> QuestionVotes:
+        """Keep only the votes at these positions."""
+        codes = {name: getattr(self, name)[at_v] for name in ("item_v", "annotator_v", "label_v")}
+        score_v = None if self.score_v is None else self.score_v[at_v]
+        return replace(self, row_v=self.rows(at_v), score_v=score_v, **codes)
 
 
 class ItemLabels(NamedTuple):
@@ -65,6 +139,147 @@ class ItemLabels(NamedTuple):
     where: str
     rows: Rows
     cells: Cells
+
+
+# --- One row per vote ---------------------------------------------------------------------------------------------
+
+
+def read_long(
+    source: Source, roles: ColumnRoles, options: ReadOptions, *, join: bool = True
+) -> tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]:
+    """Read what each row is about, the annotators, and the votes on each question; notes go into the source's log.
+
+    Ids that differ in case or blanks only are joined, if `join` is true.
+    """
+    join = join and not options.keep_case
+    items = code_ids(source.column(roles.column["item"]), textual=source.textual)
+    rows = Rows(items.values, items.code_r, stacked=source.stacked)
+    if (name := roles.get("question")) is not None:
+        questions = code_labels(source.column(name))
+        rows = rows._replace(questions=tuple(questions.values.to_list()), question_r=questions.code_r)
+    annotators = Coded(pl.Series([ANONYMOUS]), np.broadcast_to(np.int16(0), (len(rows.item_r),)))
+    if (name := roles.get("annotator")) is not None:
+        annotators = code_ids(source.column(name), textual=source.textual)
+        if join:
+            annotators = _one_spelling("annotators", annotators, rows.item_r, rows, source.log)
+    if join:
+        partner_r = np.arange(len(rows.item_r)) if options.anonymous else annotators.code_r
+        items = _one_spelling("items", items, partner_r, rows, source.log)
+    rows = rows._replace(items=items.values, item_r=items.code_r)
+    if (name := roles.get("item_count")) is not None:
+        count_i = np.zeros(len(rows.items))
+        count_i[rows.item_r] = source.column(name).to_numpy()
+        rows = rows._replace(count_i=count_i)
+    columns = [roles.column["label"]] if roles.get("label") else sorted(set(options.questions))
+    votes: list[QuestionVotes] = []
+    for column in columns:
+        cells = code_cells(source.column(column), options, source.log)
+        if options.questions and options.anonymous and not source.stacked:
+            names = [label for cell in cells.labels_c for label in cell or ()]
+            if odd := [label for label in names if label.casefold() not in YES + NO]:
+                way = "If it is a count, say of how many: of=3, or of a column (CLI: --of)"
+                refuse(f"column {column!r} holds {odd[0]!r}, which is neither yes nor no. {way}.")
+        complete_r, log = np.ones(len(rows.item_r), dtype=np.bool_), ReadingLog() if votes else source.log
+        codes = {"item": rows.item_r, "question": rows.question_r, "label": cells.code_r}
+        codes["annotator"] = annotators.code_r
+        for role, code_r in codes.items():
+            if code_r is not None:
+                # Empty cells of a sheet with a column per annotator are votes that nobody was asked for.
+                asked_for = role != "label" or not source.stacked
+                log.drop(f"no {role}", int((complete_r & (code_r < 0)).sum()) if asked_for else 0)
+                complete_r &= code_r >= 0
+        row_v = None if complete_r.all() else np.flatnonzero(complete_r).astype(np.uint32)
+        if count := roles.get("count"):
+            count_r = read_numbers(source, count, required=True)
+            row_v = np.repeat(np.flatnonzero(complete_r), count_r[complete_r])
+        for part in _answers(
+            rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=len(columns) > 1
+        ):
+            votes.append(part)
+            if cells.separator and part.labels == NO_YES:
+                rows = rows._replace(separator=cells.separator)
+
+    return rows, annotators.values, tuple(votes)
+
+
+def _one_spelling(kind: str, ids: Coded, partner_r: Ints, rows: Rows, log: ReadingLog) -> Coded:
+    """Join ids that differ in case, blanks or invisible marks only, unless somebody voted under both."""
+    if ids.values.dtype != pl.String:
+        return ids
+    plain = ids.values.str.normalize("NFKC").str.replace_all(r"[\u200b-\u200f\u2060\ufeff\u00ad]", "")
+    folded = plain.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    if folded.n_unique() == len(folded):
+        return ids
+    names = pl.DataFrame({"id": np.arange(len(folded), dtype=ids.code_r.dtype), "name": ids.values, "folded": folded})
+    twins = names.filter(pl.col("folded").is_duplicated())
+    question_r = np.zeros(len(rows.item_r), dtype=np.int8) if rows.question_r is None else rows.question_r
+    votes = pl.DataFrame({"id": ids.code_r, "partner": partner_r, "question": question_r}).join(twins, on="id")
+    n_pairs, n_places = (pl.struct(*kind, "partner", "question").n_unique() for kind in (["id"], []))
+    apart = votes.group_by("folded").agg((n_pairs > n_places).alias("apart")).filter("apart")
+    counts = votes.group_by("folded", "name").len().join(apart, on="folded", how="anti")
+    counts = counts.sort("len", "name", descending=[True, False])
+    name_of = dict(counts.select("name", pl.col("name").first().over("folded").alias("most")).rows())
+    if not name_of:
+        return ids
+    note_same(name_of, log, kind)
+    spelt = ids.values.replace(name_of)
+    values = spelt.unique().sort()
+    return Coded(values, recode(ids.code_r, values.search_sorted(spelt).to_numpy()))
+
+
+def _answers(
+    rows: Rows, column: str, cells: Cells, row_v: Ints | None, annotator_r: Ints, options: ReadOptions,
+    log: ReadingLog, *, prefixed: bool
+) -> Iterator[QuestionVotes]:  # fmt: skip
+    """Yield the votes in an answer column, by the question of their row and, of lists, by label."""
+
+    def take(values: Ints) -> Ints:
+        """Take the rows that hold votes; all of them without a copy."""
+        return values if row_v is None else values[row_v]
+
+    votes = QuestionVotes(column, (), take(rows.item_r), take(annotator_r), take(cells.code_r), row_v)
+    if rows.question_r is None:
+        yield from _labels_of(votes, cells, options, log, prefixed=prefixed)
+        return
+    question_v, label_map = take(rows.question_r), load_label_map(options.labels)
+    for q, question in enumerate(rows.questions):
+        at_v = np.flatnonzero(question_v == q)
+        # A map that leaves out a label named like a question leaves out the question.
+        if label_map.get(question.casefold(), question) is None:
+            log.drop("question left out by the label map", len(at_v))
+            continue
+        item_i = np.flatnonzero(count_codes(rows.item_r[rows.question_r == q], len(rows.items))).astype(np.int32)
+        part = replace(votes.take(at_v), question=f"{question}: {column}" if prefixed else question, item_i=item_i)
+        yield from _labels_of(part, cells, options, log, prefixed=prefixed or len(rows.questions) > 1)
+
+
+def _labels_of(
+    votes: QuestionVotes, cells: Cells, options: ReadOptions, log: ReadingLog, *, prefixed: bool
+) -> Iterator[QuestionVotes]:
+    """Yield votes for one label each as they are, and votes for several as a yes/no question for each label."""
+    n_c = count_codes(votes.label_v, len(cells.labels_c))
+    present = {c: cell for c, cell in enumerate(cells.labels_c) if n_c[c] and cell is not None}
+    labels = sort_labels(label for cell in present.values() for label in cell)
+    if not cells.separator or not (options.multilabel or any(cells.several_c[c] for c in present)):
+        places = [labels.index(cell[0]) if cell and cell[0] in labels else UNKNOWN for cell in cells.labels_c]
+        if places != list(range(len(labels))):
+            votes = replace(votes, label_v=recode(votes.label_v, places))
+        votes = replace(votes, labels=tuple(labels))
+        reason = "label left out by the label map" if options.labels else "no choice"
+        log.drop(reason, sum(int(n_c[c]) for c, cell in present.items() if not cell))
+        yield votes if all(present.values()) else votes.take(np.flatnonzero(votes.label_v >= 0))
+        return
+    if cells.separator == LIST_SEPARATOR:
+        log.note(f"{votes.question!r} allows several labels: each is a yes/no question of its own.")
+    mentions = {label: sum(int(n_c[c]) for c, cell in present.items() if label in cell) for label in labels}
+    note_typing_errors(mentions, log)
+    for label in labels:
+        if means_nothing(label, options) and len(labels) > 1:
+            log.note(f"{label!r} beside lists of labels means no to every label ({mentions[label]:,} votes).")
+            continue
+        answer_c = [int(label in (cell or ())) for cell in cells.labels_c]
+        name = f"{votes.question}: {label}" if prefixed else label
+        yield replace(votes, question=name, labels=NO_YES, label_v=recode(votes.label_v, answer_c).astype(np.int16))
 
 
 # --- Ballots ------------------------------------------------------------------------------------------------------
@@ -102,11 +317,13 @@ def build_ballots(
         if not voted_a.all():
             votes = replace(votes, annotator_v=recode(votes.annotator_v, place))
         if (ballot := _build(votes, rows, annotators, options, source.log, alone=len(questions) == 1)) is not None:
-            labels = {f"{part.role}_i": labels_of_ballot(part, ballot, source.log)
-                      for part in item_labels if part.role != "gold" or ballot.score_v is None}  # fmt: skip
-            if ballot.score_v is not None and (gold := [part for part in item_labels if part.role == "gold"]):
-                ballot = replace(ballot, gold_score_i=_scores_of_ballot(gold[0], ballot))
-            ballots.append(replace(ballot, **labels))  # type: ignore[arg-type]
+            for part in item_labels:
+                if part.role == "gold" and ballot.score_v is not None:
+                    ballot = replace(ballot, gold_score_i=_scores_of_ballot(part, ballot))
+                else:
+                    label_i = labels_of_ballot(part, ballot, source.log)
+                    ballot = replace(ballot, **{f"{part.role}_i": label_i})  # type: ignore[arg-type]
+            ballots.append(ballot)
     if not ballots:
         refuse(f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}")
     note_positive(ballots, options, source.log)
@@ -125,44 +342,35 @@ def _build(
 ) -> Ballot | None:
     n_k = count_codes(votes.label_v, len(votes.labels))
     spelt = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
-    name_of = {label: label for label in spelt} if options.keep_case else same_labels(spelt)
-    note_same(name_of, log)
+    name_of = same_labels(spelt, options, log)
     n_of = dict.fromkeys(sort_labels(name_of.values()), 0)
     for label, n in zip(votes.labels, n_k, strict=True):
         if n:
             n_of[name_of[label]] += int(n)
     note_typing_errors(n_of, log)
-    labels = choose_classes(votes.question, list(n_of), list(n_of.values()), options)
-    scale = _scale_of(votes, name_of, dict.fromkeys(labels, 0) | n_of, options, log)
-    if scale is not None:
-        labels, spelt_of = scale.labels, name_of
-        if scale.score_of is not None:
-            votes = replace(votes, score_v=np.array([scale.score_of.get(name_of.get(label, ""), np.nan)
-                                                     for label in votes.labels])[votes.label_v])  # fmt: skip
-        name_of = {label: scale.level_of[name] for label, name in spelt_of.items() if name in scale.level_of}
-    if len(labels) < 2:
-        refuse_single(votes, list(n_of), log, alone=alone)
-        return None
-    voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
-    votes = relabelled(votes, labels, name_of)
-    if scale is None:
-        return cast_ballot(votes, rows, annotators, voted_a, options, log)
-    votes = votes.take(np.flatnonzero(votes.label_v >= 0))
-    voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
-    note_other_scales(votes.label_v, votes.annotator_v, annotators.cast(pl.String).to_list(), scale, log)
-    return replace(cast_ballot(votes, rows, annotators, voted_a, options, log), levels=scale.levels)
-
-
-def _scale_of(
-    votes: QuestionVotes, name_of: dict[str, str], n_of: dict[str, int], options: ReadOptions, log: ReadingLog
-) -> Scale | None:
-    """Return the scale of a question, if its labels are no names."""
+    labels = choose_classes(votes.question, n_of, options)
 
     def near(rank_of: Mapping[str, int]) -> bool:
         rank_v = recode(votes.label_v, [rank_of.get(name_of.get(label, ""), UNKNOWN) for label in votes.labels])
         return lie_near(votes.item_v, rank_v, max(rank_of.values()) + 1)
 
-    return find_scale(votes.question, n_of, near, options, log)
+    scale, level_of = find_scale(votes.question, dict.fromkeys(labels, 0) | n_of, near, options, log), name_of
+    if scale is not None:
+        labels = scale.labels
+        if scale.score_of is not None:
+            score_l = [scale.score_of.get(name_of.get(label, ""), np.nan) for label in votes.labels]
+            votes = replace(votes, score_v=np.array(score_l)[votes.label_v])
+        level_of = {label: scale.level_of[name] for label, name in name_of.items() if name in scale.level_of}
+    if len(labels) < 2:
+        refuse_single(votes, list(n_of), log, alone=alone)
+        return None
+    votes = relabelled(votes, labels, level_of)
+    if scale is not None:
+        votes = votes.take(np.flatnonzero(votes.label_v >= 0))
+        note_other_scales(votes.label_v, votes.annotator_v, annotators.cast(pl.String).to_list(), scale, log)
+    voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
+    ballot = cast_ballot(votes, rows, annotators, voted_a, options, log)
+    return ballot if scale is None else replace(ballot, levels=scale.levels)
 
 
 def cast_ballot(
@@ -173,8 +381,8 @@ def cast_ballot(
     item_i, item_v = _own_positions(votes.item_v, votes.item_i, len(rows.items))
     annotator_a, annotator_v = _own_positions(votes.annotator_v, voted_a, len(annotators))
     votes = replace(votes, item_v=item_v, annotator_v=annotator_v)
-    positive, _ = choose_positive(labels, options.positive)
     count_i = None if rows.count_i is None else rows.count_i[item_i]
+    positive, _ = choose_positive(labels, options.positive)
 
     def sort(votes: QuestionVotes) -> Ballot:
         ballot = ballot_from_codes(
@@ -188,17 +396,35 @@ def cast_ballot(
         return replace(ballot, row_v=votes.rows(order_v) if options.keep else None, score_v=score_v)
 
     ballot = sort(votes)
-    if options.anonymous or options.on_repeat == "count" or not (again_v := _find_repeats(ballot)).any():
+    if options.anonymous or options.on_repeat == "count" or not len(votes.item_v):
         return ballot
-    if options.on_repeat != "error":
-        log.drop("repeated vote", int(again_v.sum()))
-        return sort(_one_vote_each(votes, last=options.on_repeat == "last"))
-    distinct = _one_vote_each(votes, last=False, by_label=True)
-    log.drop("identical repeat", ballot.n_votes - len(distinct.item_v))
-    ballot = sort(distinct)
-    if (again_v := _find_repeats(ballot)).any():
-        refuse(_repeats(ballot, again_v, distinct, rows, annotators))
-    return ballot
+    # Sorted votes: who voted twice on an item is beside themselves.
+    annotator_v = ballot.code_v // np.int32(ballot.n_labels)
+    again_v = annotator_v[1:] == annotator_v[:-1]
+    starts = ballot.start_i[1:-1]
+    again_v[starts[(starts > 0) & (starts < ballot.n_votes)] - 1] = False
+    if not again_v.any():
+        return ballot
+    n_annotators, by_label = len(annotator_a), options.on_repeat == "error"
+    key_v = votes.item_v.astype(np.int64) * n_annotators + votes.annotator_v
+    key_v = key_v * len(labels) + votes.label_v if by_label else key_v
+    order = np.lexsort((votes.rows(np.arange(len(key_v))), key_v))
+    differs = key_v[order][1:] != key_v[order][:-1]
+    is_edge = np.append(differs, True) if options.on_repeat == "last" else np.insert(differs, 0, True)
+    single = votes.take(np.sort(order[is_edge]))
+    log.drop("identical repeat" if by_label else "repeated vote", len(votes) - len(single))
+    key_v = single.item_v.astype(np.int64) * n_annotators + single.annotator_v
+    keys, times = np.unique(key_v, return_counts=True) if by_label else (key_v, key_v)
+    if len(keys) < len(single):
+        key = int(keys[times > 1][0])
+        at_v = np.flatnonzero(key_v == key)[:2]
+        pair = [f"{labels[int(label)]!r} (row {int(row) % (rows.stacked or len(rows.item_r)) + 1:,})"
+                for row, label in zip(single.rows(at_v), single.label_v[at_v], strict=True)]  # fmt: skip
+        name, person = rows.items[int(item_i[key // n_annotators])], annotators[int(annotator_a[key % n_annotators])]
+        problem = f"{len(single) - len(keys):,} of {len(single):,} votes on {votes.question!r} contradict another vote"
+        problem = f"{problem} of the same annotator on the same item. First: item {name!r}, annotator {person!r}"
+        refuse(f"{problem} voted {' and '.join(pair)}. {ON_REPEAT}")
+    return sort(single)
 
 
 def relabelled(votes: QuestionVotes, labels: tuple[str, ...], name_of: dict[str, str]) -> QuestionVotes:
@@ -216,56 +442,15 @@ def _own_positions(code_v: Ints, codes: Ints | None, n_codes: int) -> tuple[Ints
     return codes.astype(np.int32), recode(code_v, places_of(codes, n_codes))
 
 
-def _find_repeats(ballot: Ballot) -> NDArray[np.bool_]:
-    """Return for each vote whether the vote before it is by the same annotator on the same item."""
-    annotator_v = ballot.code_v // np.int32(ballot.n_labels)
-    again_v = np.zeros(ballot.n_votes, dtype=np.bool_)
-    np.equal(annotator_v[1:], annotator_v[:-1], out=again_v[1:])
-    start_i = ballot.start_i[:-1]
-    again_v[start_i[start_i < ballot.n_votes]] = False
-    return again_v
-
-
-def _repeats(
-    ballot: Ballot, again_v: NDArray[np.bool_], votes: QuestionVotes, rows: Rows, annotators: pl.Series
-) -> str:
-    """Return the error message: how many votes repeat a pair, and the first pair with both its votes."""
-    first = int(again_v.argmax())
-    item = int(np.searchsorted(ballot.start_i, first, side="right")) - 1
-    annotator = int(ballot.code_v[first]) // ballot.n_labels
-    at_v = np.flatnonzero((votes.item_v == item) & (votes.annotator_v == annotator))[:2]
-    pair = [
-        f"{ballot.labels[int(label)]!r} (row {rows.line(int(row)):,})"
-        for label, row in zip(votes.label_v[at_v], votes.rows(at_v), strict=True)
-    ]
-    name, person = rows.items[int(ballot.item_i[item])], annotators[int(ballot.annotator_a[annotator])]
-    problem = f"{int(again_v.sum()):,} of {ballot.n_votes:,} votes on {ballot.question!r} contradict another vote"
-    problem = f"{problem} of the same annotator on the same item. First: item {name!r}, annotator {person!r}"
-    return f"{problem} voted {' and '.join(pair)}. {ON_REPEAT}"
-
-
-def _one_vote_each(votes: QuestionVotes, *, last: bool, by_label: bool = False) -> QuestionVotes:
-    """Keep the first, or the last, vote of each annotator on each item (for each label), in the order of the source."""
-    key_v = votes.item_v.astype(np.int64) * (int(votes.annotator_v.max(initial=0)) + 1) + votes.annotator_v
-    if by_label:
-        key_v = key_v * len(votes.labels) + votes.label_v
-    order = np.lexsort((votes.rows(np.arange(len(key_v))), key_v))
-    differs = key_v[order][1:] != key_v[order][:-1]
-    return votes.take(np.sort(order[np.append(differs, True) if last else np.insert(differs, 0, True)]))
-
-
 def refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog, *, alone: bool) -> None:
     """Note that a question without two labels is left out; an error where there is no other."""
-    question = votes.question
-    if not alone:
-        # One question on which all agree is no reason to refuse the others.
-        reason = f"all votes on {question!r} are {present[0]!r}" if present else f"nobody voted on {question!r}"
-        log.note(f"{reason}: the question is left out.")
-        return
-    reason = f"there is no vote on {question!r}"
-    if present:
-        reason = f"every one of the {len(votes.item_v):,} votes on {question!r} is {present[0]!r}"
-    refuse(f"{reason}: nothing to tell apart. Read another column (--label), or name all labels (--classes).")
+    question = repr(votes.question)
+    reason = f"all votes on {question} are {present[0]!r}" if present else f"nobody voted on {question}"
+    if alone:
+        reason = f"every one of the {len(votes.item_v):,} votes on {question} is {present[0]!r}" if present else reason
+        refuse(f"{reason}: nothing to tell apart. Read another column (--label), or name all labels (--classes).")
+    # One question on which all agree is no reason to refuse the others.
+    log.note(f"{reason}: the question is left out.")
 
 
 def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingLog) -> None:
@@ -274,14 +459,9 @@ def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingL
     if options.positive is not None and match_label(options.positive, labels) is None:
         refuse(f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}.")
     # Of more than two labels none is positive.
-    two = [ballot for ballot in ballots if ballot.n_labels == 2]
-    guessed = [ballot for ballot in two if choose_positive(ballot.labels, options.positive)[1]]
-    names = {ballot.labels[ballot.positive] for ballot in guessed}
-    if len(names) == 1:
-        log.note(f"positive label: {names.pop()!r} (guessed).")
-    elif names:
-        each = [f"{ballot.labels[ballot.positive]!r} for {ballot.question!r}" for ballot in guessed]
-        log.note(f"positive labels (guessed): {shown(each)}.")
+    guessed = [b for b in ballots if b.n_labels == 2 and choose_positive(b.labels, options.positive)[1]]
+    if names := sorted({repr(ballot.labels[ballot.positive]) for ballot in guessed}):
+        log.note(f"positive label: {shown(names)} (guessed).")
 
 
 # --- Gold and published labels ------------------------------------------------------------------------------------
@@ -320,7 +500,7 @@ def read_item_labels(
             refuse(f"the {role} column {name!r} is empty: no item has a {role} label.")
         item_labels = ItemLabels(role, f"column {name!r}", rows, cells)
     if item_labels.cells.separator:
-        names = [_label_of(question) for question in questions]
+        names = [question.rpartition(": ")[2] for question in questions]
         labels = sort_labels(label for cell in item_labels.cells.labels_c for label in cell or ())
         unknown = [label for label in labels if match_label(label, names) is None]
         if strange := [label for label in unknown if not means_nothing(label, options)]:
@@ -335,17 +515,18 @@ def _read_labels(column: pl.Series, rows: Rows, options: ReadOptions) -> Cells:
     return code_cells(column, replace(options, multilabel=separator, questions=(), classes=None), ReadingLog())
 
 
-def _label_of(question: str) -> str:
-    """Return the label that a yes/no question is about: of `tone: sad` what follows the question."""
-    return question.rpartition(": ")[2]
-
-
 def _read_gold_file(
     gold: Source, log: ReadingLog, roles: ColumnRoles, rows: Rows, options: ReadOptions, questions: Sequence[str]
 ) -> ItemLabels:
     for note in gold.log.notes:
         log.note(f"{gold.name}: {note}")
-    item, label, question = _gold_columns(gold, roles, options)
+    item, question = (name if (name := roles.get(role)) in gold.columns else None for role in ("item", "question"))
+    guess = find_columns(gold.columns, ReadOptions(item=item, question=question, gold=options.gold or None), gold.name)
+    item, question = guess.get("item"), guess.get("question")
+    further = [name for name in gold.columns if name not in (item, question)]
+    label = guess.get("gold") or guess.get("label") or (further[0] if len(further) == 1 else None)
+    if item is None or label is None:
+        raise missing_column("gold" if item else "item", gold.columns, gold.name)
     ids = code_ids(gold.column(item), textual=gold.textual)
     item_r = recode(ids.code_r, _positions(rows.items, ids.values))
     strange = len(ids.values) - len(np.unique(item_r[item_r >= 0]))
@@ -367,24 +548,6 @@ def _read_gold_file(
     return ItemLabels("gold", gold.name, gold_rows, _read_labels(gold.column(label), gold_rows, plain))
 
 
-def _gold_columns(gold: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, str, str | None]:
-    """Find the columns of a file of gold labels: item, gold and, if there is one, question."""
-    names = list(gold.columns)
-    item = roles.get("item") if roles.get("item") in names else guess_column("item", names)
-    if item is None:
-        raise missing_column(role="item", names=names, source=gold.name)
-    further = [name for name in names if name != item]
-    question = roles.get("question") if roles.get("question") in further else guess_column("question", further)
-    further = [name for name in further if name != question]
-    if options.gold:
-        return item, named_column(options.gold, names, gold.name, "gold"), question
-    guess = guess_column("gold", further) or guess_column("label", further)
-    label = guess or (further[0] if len(further) == 1 else None)
-    if label is None:
-        raise missing_column(role="gold", names=names, source=gold.name)
-    return item, label, question
-
-
 def _positions(items: pl.Series, ids: pl.Series) -> Ints:
     """Return where ids are among the items; `UNKNOWN` where there is no such item."""
     if items.dtype != ids.dtype:
@@ -401,7 +564,7 @@ def labels_of_ballot(part: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArr
     code_r = recode(code_r, [c if cell else UNKNOWN for c, cell in enumerate(part.cells.labels_c)])
     if part.cells.separator:
         # Of lists of labels, whether they name the label that the question is about.
-        label = _label_of(ballot.question)
+        label = ballot.question.rpartition(": ")[2]
         answer_c = [int(match_label(label, cell or ()) is not None) for cell in part.cells.labels_c]
         names, code_r = list(NO_YES), recode(part.cells.code_r, answer_c)
     if rows.question_r is not None:
@@ -456,13 +619,14 @@ def read_domains(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[tuple[
     if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
         source.log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
         return nothing
-    if reason := _not_about_items(source, roles, rows, domains, name):
-        if "domain" not in roles.guessed:
-            way = "leave out domain (--domain), or name another column"
-            refuse(f"{reason} It cannot be the items' domain: {way}.", UsageError)
+    domain_i, reason = _item_values(source, roles, rows, domains, name)
+    if reason and "domain" not in roles.guessed:
+        way = "leave out domain (--domain), or name another column"
+        refuse(f"{reason} It cannot be the items' domain: {way}.", UsageError)
+    if reason:
         source.log.note(f"{reason} It is not taken for the domain.")
         return nothing
-    return tuple(domains.values.to_list()), _first_of_item(domains, rows, f"domain ({name!r})", source.log)
+    return tuple(domains.values.to_list()), domain_i.astype(np.int32)
 
 
 def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | None:
@@ -481,38 +645,32 @@ def read_extra(source: Source, roles: ColumnRoles, options: ReadOptions, rows: R
     extra = {}
     for name in dict.fromkeys(options.facts):
         values = code_labels(source.column(name))
-        if reason := _not_about_items(source, roles, rows, values, name):
+        code_i, reason = _item_values(source, roles, rows, values, name)
+        if reason:
             way = "name a column that describes items (--fit-by)"
             refuse(f"{reason} Items cannot be told apart by it: {way}.", UsageError)
-        value_i = pl.Series(_first_of_item(values, rows, repr(name), source.log)).cast(pl.Int64)
-        extra[name] = values.values.gather(value_i.set(value_i < 0, None)).alias(name)
+        extra[name] = values.values.gather(pl.Series(code_i).replace(UNKNOWN, None)).alias(name)
     return extra
 
 
-def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> str:
-    """Say what a column describes of which most items with several rows have several values; else nothing."""
+def _item_values(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> tuple[Ints, str]:
+    """Return each item's first value in sorted order, and why a column describes no items, if most have several."""
     low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
-    has_r = (rows.item_r >= 0) & (coded.code_r >= 0)
-    repeated_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
-    varies_i = np.flatnonzero(repeated_i & (low_i != high_i))
-    if 2 * len(varies_i) <= int(repeated_i.sum()):
-        return ""
-    first = int(varies_i[0])
-    subject, values = "votes", coded.values.to_list()
+    value_i, several_i = np.where(high_i >= 0, low_i, UNKNOWN), np.flatnonzero((high_i >= 0) & (low_i != high_i))
+    row_r = np.where((rows.item_r >= 0) & (coded.code_r >= 0), rows.item_r, UNKNOWN)
+    if 2 * len(several_i) <= int((count_codes(row_r, len(rows.items)) > 1).sum()):
+        if len(several_i):
+            note = f"{len(several_i):,} items have more than one value of {name!r}"
+            source.log.note(f"{note}; the first in sorted order is taken.")
+        return value_i, ""
+    first, described, values = int(several_i[0]), "votes", coded.values.to_list()
     if column := roles.get("annotator"):
         annotators = code_ids(source.column(column), textual=source.textual)
         low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
-        subject = "annotators" if (low_a[high_a >= 0] == high_a[high_a >= 0]).all() else subject
-    problem = f"column {name!r} describes {subject}, not items: {len(varies_i):,} items have several values of it"
-    return f"{problem}, the first ({rows.items[first]!r}) {values[low_i[first]]!r} and {values[high_i[first]]!r}."
-
-
-def _first_of_item(coded: Coded, rows: Rows, subject: str, log: ReadingLog) -> NDArray[np.int32]:
-    """Return the first value of each item in sorted order, and note how many items have several."""
-    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
-    if n_items := int(((high_i >= 0) & (low_i != high_i)).sum()):
-        log.note(f"{n_items:,} items have more than one {subject}; the first in sorted order is taken.")
-    return np.where(high_i >= 0, low_i, UNKNOWN).astype(np.int32)
+        described = "annotators" if (low_a[high_a >= 0] == high_a[high_a >= 0]).all() else described
+    problem = f"column {name!r} describes {described}, not items: {len(several_i):,} items have several values of it"
+    example = f"the first ({rows.items[first]!r}) {values[low_i[first]]!r} and {values[high_i[first]]!r}"
+    return value_i, f"{problem}, {example}."
 
 
 def _low_and_high(item_r: Ints, code_r: Ints, n_items: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import ReadOptions
@@ -71,17 +71,14 @@ ABOUT_PEOPLE = frozenset(re.findall(r"\w+", """
     subjectid submitdate username"""))  # fmt: skip
 """Names of columns that say something about a person who answered, in lower case and without blanks."""
 
-PERSON_IDS = frozenset({"responseid", "email", "emailaddress", "username"})
-"""Those of them that tell people apart, though not in a table of votes."""
+PERSON_IDS = frozenset({"responseid", "email", "emailaddress", "username", "id"})
+"""Those of them that tell people apart, though not in a table of votes; `id` may be that of an item as well."""
 
 ABOUT_VOTES = frozenset(re.findall(r"\w+", """
     time date datetime createdat updatedat seconds confidence certainty sure comments note notes remark remarks
     reason explanation rationale worktime worktimeinseconds batch round session phase wave split order position rank
     trial page device platform language lang version status leadtime file sheet"""))  # fmt: skip
 """Names of columns that say something about a vote, but not what it is."""
-
-WEAK_ITEM = ("id",)
-"""Names of an id that may as well be a person's."""
 
 RATER = re.compile(
     r"(annotator|annot|ann|rater|coder|judge|worker|user|labell?er|reviewer|expert|voter|model|llm|crowd|label|vote|"
@@ -140,15 +137,13 @@ class ColumnRoles:
 
     def guess(self, role: str, name: str) -> ColumnRoles:
         """Return these roles with a column guessed for one more."""
-        return replace(self, column=_in_order({**self.column, role: name}), guessed=(*self.guessed, role))
+        column = {**self.column, role: name}
+        in_order = {role: column[role] for role in ALL_ROLES if role in column}
+        return replace(self, column=in_order, guessed=(*self.guessed, role))
 
 
 Recognised = tuple[ColumnRoles, ReadOptions]
 """Which column plays which role, and the options that follow from it."""
-
-
-def _in_order(column: Mapping[str, str]) -> dict[str, str]:
-    return {role: column[role] for role in ALL_ROLES if role in column}
 
 
 # --- Roles told from the names of columns -------------------------------------------------------------------------
@@ -180,27 +175,21 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
     for role in ("questions", "counts", "keep", "facts"):
         for name in getattr(options, role):
             named_column(name, names, source, role)
-    roles = ColumnRoles(_in_order(column))
-    for role in _guessable(options):
-        free = [name for name in names if name not in {*roles.column.values(), *options.questions, *options.counts}]
-        if role not in roles.column and (guess := guess_column(role, free)):
-            roles = roles.guess(role, guess)
-    return roles
-
-
-def _guessable(options: ReadOptions) -> list[str]:
-    """Return the roles to guess: neither those the user switched off, nor those the layout has no use for."""
-    idle = {role for role in COMMON_NAMES if options.asked(role) == ""}
-    if options.layout == "respondents":
-        return ["annotator"] if "annotator" not in idle else []
-    wide, questions, multilabel = options.layout == "wide", bool(options.questions), bool(options.multilabel)
+    roles = ColumnRoles(column)
+    wide, questions = options.layout == "wide", bool(options.questions)
     useless = {
         "annotator": options.anonymous or wide,
         "label": questions or bool(options.counts) or wide,
-        "question": questions or multilabel,
+        "question": questions or bool(options.multilabel),
         "gold": questions or options.gold_file is not None,
     }
-    return [role for role in COMMON_NAMES if role not in idle and not useless.get(role)]
+    for role in COMMON_NAMES:
+        useful = role == "annotator" if options.layout == "respondents" else not useless.get(role)
+        if role not in column and useful and options.asked(role) != "":
+            in_use = {*roles.column.values(), *options.questions, *options.counts}
+            if guess := guess_column(role, [name for name in names if name not in in_use]):
+                roles = roles.guess(role, guess)
+    return roles
 
 
 def named_column(column: str, names: Sequence[str], source: str, role: str) -> str:
@@ -209,17 +198,14 @@ def named_column(column: str, names: Sequence[str], source: str, role: str) -> s
         return column
     if role == "gold" and Path(column).is_file():
         refuse(f"--gold names a column of {source}, and {column!r} is a file. Write --gold-file {column}.")
-    close = difflib.get_close_matches(column.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
-    near = [name for name in names if close and name.casefold() == close[0]]
+    near = difflib.get_close_matches(column, names, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]!r}? " if near else ""
     refuse(f"{source} has no column {column!r}. Found: {shown(names)}. {hint}{naming(role, (near or names)[0])}")
 
 
 def guess_column(role: str, names: Iterable[str]) -> str | None:
     """Return the column with the likeliest common name for a role, if any has one."""
-    plain: dict[str, str] = {}
-    for name in names:
-        plain.setdefault(plain_name(name), name)
+    plain = {plain_name(name): name for name in reversed(list(names))}
     return next((plain[common] for common in COMMON_NAMES[role] if common in plain), None)
 
 
@@ -243,13 +229,12 @@ def missing_column(role: str, names: Sequence[str], source: str, *, also: str = 
 
 def naming(role: str, column: str) -> str:
     """Return a sentence that says how to name a column, in Python and on the command line."""
-    if role == "facts":
-        return f"Name it with facts=[{column!r}] (CLI: --fit-by {column})."
-    if role in ("questions", "counts", "keep"):
-        also = f"; for groups of annotators --annotator-group {column}, for roles of judges --roles {column}"
-        also = also if role == "keep" else ""
-        return f"Name it with {role}=[{column!r}, …] (CLI: --{role} {column},…{also})."
-    return f'Name it with {role}="{column}" (CLI: --{role} {column}).'
+    if role not in ("questions", "counts", "keep", "facts"):
+        return f'Name it with {role}="{column}" (CLI: --{role} {column}).'
+    flag = f"fit-by {column}" if role == "facts" else f"{role} {column},…"
+    if role == "keep":
+        flag += f"; for groups of annotators --annotator-group {column}, for roles of judges --roles {column}"
+    return f"Name it with {role}=[{column!r}, …] (CLI: --{flag})."
 
 
 # --- Layout told from the cells -----------------------------------------------------------------------------------
@@ -277,32 +262,32 @@ def recognise(source: Source, options: ReadOptions) -> Recognised:
     if not roles.get("item") and (text := roles.get("text")) and not roles.get("count"):
         roles = ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
     if options.counts or options.of is not None:
-        if roles.get("item") is None:
-            raise missing_column(role="item", names=source.columns, source=source.name)
-        return _without_gold(source, replace(roles.without("count"), layout="counts")), options
-    if options.layout in ("wide", "respondents"):
+        roles = replace(roles.without("count"), layout="counts")
+    elif options.layout in ("wide", "respondents"):
         lay_out = _wide if options.layout == "wide" else _respondents
-        return _without_gold(source, lay_out(source, roles, options, _unused(source, roles, options))), options
-    if not (options.layout == "long" or options.multilabel or options.questions):
+        roles = lay_out(source, roles, options, _unused(source, roles, options))
+    elif not (options.layout == "long" or options.multilabel or options.questions):
         roles, options = _from_cells(source, roles, options)
-    if roles.layout == "long":
-        _check_long(source, roles, options)
-        roles = roles if options.anonymous else roles.without("count")
+    is_long = roles.layout == "long"
+    required = {"item": is_long or roles.layout == "counts", "annotator": is_long and not options.anonymous,
+                "label": is_long and not options.questions}  # fmt: skip
+    for role, is_required in required.items():
+        if is_required and roles.get(role) is None:
+            raise missing_column(role, source.columns, source.name, also=OTHER_WAYS if role == "annotator" else "")
+    if is_long and not options.anonymous:
+        if options.count:
+            refuse("a long table has one vote per row: count= is for the wide layout, or --anonymous.", UsageError)
+        roles = roles.without("count")
     if "item" in roles.guessed and roles.get("item") == roles.get("text"):
         source.log.note(f"no item column: items are told apart by their text ({roles.column['text']!r}).")
-    return _without_gold(source, roles), options
-
-
-def _without_gold(source: Source, roles: ColumnRoles) -> ColumnRoles:
-    """Leave out a column of a file that only its name calls the truth: labels are checked where the user says so."""
-    if "gold" not in roles.guessed:
-        return roles
-    name = roles.column["gold"]
-    if not source.sha256:
-        source.log.note(f'column {name!r} is taken for true labels (guessed; gold="" does without).')
-        return roles
-    source.log.note(f"column {name!r} may hold true labels and is not used (--gold {_as_flag([name])} uses it).")
-    return roles.without("gold")
+    if "gold" in roles.guessed and (name := roles.column["gold"]):
+        # A column of a file that only its name calls the truth: labels are checked where the user says so.
+        if not source.sha256:
+            source.log.note(f'column {name!r} is taken for true labels (guessed; gold="" does without).')
+            return roles, options
+        source.log.note(f"column {name!r} may hold true labels and is not used (--gold {_as_flag([name])} uses it).")
+        roles = roles.without("gold")
+    return roles, options
 
 
 def fill_marks(source: Source, names: Sequence[str]) -> Source:
@@ -310,25 +295,24 @@ def fill_marks(source: Source, names: Sequence[str]) -> Source:
 
     Where a column of marks is called none, a row without any mark was not answered.
     """
-    cells = {name: as_text(source.column(name)).str.strip_chars().replace("", None) for name in names}
-    marks = {mark.casefold() for column in cells.values() for mark in column.drop_nulls().unique().to_list()}
-    blanks = sum(column.null_count() for column in cells.values())
+    texts = [as_text(source.column(name)).str.strip_chars().replace("", None).alias(name) for name in names]
+    marks = {mark.casefold() for column in texts for mark in column.drop_nulls().unique().to_list()}
+    blanks = sum(column.null_count() for column in texts)
     if len(marks) != 1 or not blanks or (mark := marks.pop()) not in MARKS:
         return source
     yes, no = MARKS[mark]
-    marked = pl.DataFrame(list(cells.values())).select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+    frame = pl.DataFrame(texts).with_columns(pl.any_horizontal(pl.all().is_not_null()).alias("(marked)"))
     nothing = [name for name in names if re.sub(r"[^a-z]", "", name.casefold()) in NOTHING]
-    silent = int((~marked).sum())
-    if nothing and silent:
+    silent = int((~frame["(marked)"]).sum())
+    if nothing:
         source.log.drop("no mark in any column", silent)
     elif silent:
         source.log.note(f"{silent:,} rows without any mark count as no in every column.")
     source.log.note(f"{mark!r} is read as yes and a blank cell as no in {shown(names)}.")
-    is_marked, is_coded = pl.col("cell").is_not_null(), pl.col("marked") | pl.lit(not nothing)
-    answer = pl.when(is_marked).then(pl.lit(yes)).when(is_coded).then(pl.lit(no))
-    frames = {name: pl.DataFrame({"cell": column, "marked": marked}) for name, column in cells.items()}
-    answers = {name: frame.select(answer.alias(name)).to_series() for name, frame in frames.items()}
-    return replace(source, fetch=lambda name: answers[name] if name in answers else source.fetch(name))
+    blank = pl.when(pl.col("(marked)") | pl.lit(not nothing)).then(pl.lit(no))
+    cells = {name: pl.when(pl.col(name).is_null()).then(blank).otherwise(pl.lit(yes)) for name in names}
+    answers = frame.select(**cells)
+    return replace(source, fetch=lambda name: answers[name] if name in names else source.fetch(name))
 
 
 def fill_down(source: Source, roles: ColumnRoles) -> Source:
@@ -342,10 +326,10 @@ def fill_down(source: Source, roles: ColumnRoles) -> Source:
     if (blank & source.column(annotator).is_null()).any():
         return source
     names = {name for role in ("item", "text", "domain") if (name := roles.get(role))}
-    listed = shown(sorted(names))
-    source.log.note(f"{blank.sum():,} rows without an item belong to the item above (merged cells): {listed}.")
-    fetch = source.fetch
-    return replace(source, fetch=lambda name: fetch(name).forward_fill() if name in names else fetch(name))
+    note = f"{blank.sum():,} rows without an item belong to the item above (merged cells)"
+    source.log.note(f"{note}: {shown(sorted(names))}.")
+    filled = {name: source.column(name).forward_fill() for name in names}
+    return replace(source, fetch=lambda name: filled[name] if name in filled else source.fetch(name))
 
 
 def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised | None:
@@ -377,7 +361,10 @@ def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> Rec
     if label:
         lacking = "annotator" if item and not annotator else "item" if annotator and not item else ""
         roles = _guess_one(source, roles, options, lacking) if lacking else roles
-        return _further_answers(source, roles, options) if "label" in roles.guessed else (roles, options)
+        has_truth = options.gold or options.published or options.gold_file is not None or options.classes is not None
+        alone = has_truth or "label" not in roles.guessed or roles.get("question") or plain_name(label) in SURELY_LABEL
+        complete = roles.get("item") and roles.get("annotator")
+        return (roles, options) if alone or not complete else _answer_columns(source, roles, options)
     if item and options.anonymous and not _repeats(source, item):
         return _columns_of_votes(source, roles, options)
     if item and annotator:
@@ -388,18 +375,13 @@ def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> Rec
     return _columns_of_votes(source, roles, options)
 
 
-def _further_answers(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
-    """Find further columns of answers beside the one whose name says so; each is a question then."""
-    plain = plain_name(roles.column["label"])
-    if not (roles.get("item") and roles.get("annotator")) or roles.get("question") or plain in SURELY_LABEL:
-        return roles, options
-    if options.gold or options.gold_file is not None or options.published or options.classes is not None:
-        return roles, options
-    answers = [name for name in _unused(source, roles, options) if _could_be_votes(source, name, roles)]
-    return _questions(source, roles, options, [roles.column["label"], *answers]) if answers else (roles, options)
-
-
-def _questions(source: Source, roles: ColumnRoles, options: ReadOptions, names: Sequence[str]) -> Recognised:
+def _answer_columns(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
+    """Find the columns of answers beside item and annotator: a single one is the label, each of several a question."""
+    unused, labels = _unused(source, roles, options), [name for name in [roles.get("label")] if name]
+    alone = len(unused) == 1 and not labels
+    names = labels + (unused if alone else [name for name in unused if _could_be_votes(source, name, roles)])
+    if len(names) < 2:
+        return roles.guess("label", names[0]) if names and not labels else roles, options
     way = f"--label {_as_flag(names[:1])} reads one"
     source.log.note(f"{len(names)} columns of answers, each a question: {shown(names)} ({way}).")
     return roles.without("label"), replace(options, questions=tuple(names))
@@ -410,24 +392,21 @@ def _guess_one(source: Source, roles: ColumnRoles, options: ReadOptions, role: s
     if options.anonymous:
         return roles
     partner = roles.column["item" if role == "annotator" else "annotator"]
-    fitting = [name for name in _unused(source, roles, options) if _names_rows(source, name, partner)]
+    fitting = []
+    for name in _unused(source, roles, options):
+        column = source.column(name)
+        if _is_about(name) or column.dtype.is_float() or column.dtype.is_nested() or _is_fraction(column):
+            continue
+        pairs = pl.DataFrame({"column": column, "partner": source.column(partner)}).drop_nulls()
+        # Neither does so alone.
+        repeats = (n_values := column.n_unique()) > 1 and (n_values < source.rows or source.rows < 3)
+        if repeats and 2 * pairs.height > source.rows and pairs.n_unique() == pairs.height:
+            fitting.append(name)
     if role == "item" and len(fitting) > 1:
         # A label can name the rows of few votes; what has the most values is what was voted on.
         counts = {name: source.column(name).n_unique() for name in fitting}
         fitting = [name for name in fitting if counts[name] == max(counts.values())]
     return roles.guess(role, fitting[0]) if len(fitting) == 1 else roles
-
-
-def _names_rows(source: Source, name: str, partner: str) -> bool:
-    """Return whether a column and its partner name every row once, and neither does so alone."""
-    column = source.column(name)
-    if _is_about(name) or column.dtype.is_float() or column.dtype.is_nested() or _is_fraction(column):
-        return False
-    values = column.n_unique()
-    if values < 2 or (values == source.rows and source.rows > 2):
-        return False
-    pairs = pl.DataFrame({"column": column, "partner": source.column(partner)}).drop_nulls()
-    return 2 * pairs.height > source.rows and pairs.n_unique() == pairs.height
 
 
 def _is_about(name: str) -> bool:
@@ -445,11 +424,7 @@ def _label_from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) 
     if annotator and not _repeats(source, annotator) and not _repeats(source, roles.column["item"]):
         # Nobody voted twice and nothing was voted on twice: each row is a person, or an item.
         return _columns_of_votes(source, roles.without("item") if "item" in roles.guessed else roles, options)
-    unused = _unused(source, roles, options)
-    voting = unused if len(unused) == 1 else [name for name in unused if _could_be_votes(source, name, roles)]
-    if len(voting) == 1:
-        return roles.guess("label", voting[0]), options
-    return _questions(source, roles, options, voting) if voting else (roles, options)
+    return _answer_columns(source, roles, options)
 
 
 def _could_be_votes(source: Source, name: str, roles: ColumnRoles) -> bool:
@@ -461,25 +436,17 @@ def _could_be_votes(source: Source, name: str, roles: ColumnRoles) -> bool:
     empty = not distinct or (len(distinct) == 1 and distinct[0] not in {*NO, *MARKS})
     if empty or _is_about(name) or _is_fraction(column):
         return False
-    if column.n_unique() > FEW_LABELS + 1 and (column.n_unique() > MOST_CELLS or not _are_lists(column)):
-        return False
-    owners = [roles.get(role) for role in ("item", "annotator")]
-    return not any(_belongs_to(source, name, owner) for owner in owners if owner)
-
-
-def _are_lists(column: pl.Series) -> bool:
-    """Return whether cells are lists of few labels."""
-    if column.dtype.is_nested():
-        return True
-    texts = as_text(column.drop_nulls()).unique().to_list()
-    return bool(guess_separator(texts, ReadingLog()))
-
-
-def _belongs_to(source: Source, name: str, owner: str) -> bool:
-    """Return whether every item, or annotator, has one value of a column, and there are several values."""
-    frame = pl.DataFrame({"value": source.column(name), "owner": source.column(owner)}).drop_nulls()
-    owners, values = frame.get_column("owner").n_unique(), frame.get_column("value").n_unique()
-    return owners < frame.height and values > 1 and frame.n_unique() == owners
+    if (n_values := column.n_unique()) > FEW_LABELS + 1:
+        texts = as_text(column.drop_nulls()).unique().to_list()
+        if n_values > MOST_CELLS or not (column.dtype.is_nested() or guess_separator(texts, ReadingLog())):
+            return False
+    for owner in filter(None, map(roles.get, ("item", "annotator"))):
+        # Every item, or annotator, has one value, and there are several values.
+        frame = pl.DataFrame({"value": column, "owner": source.column(owner)}).drop_nulls()
+        owners, values = frame.get_column("owner").n_unique(), frame.get_column("value").n_unique()
+        if owners < frame.height and values > 1 and frame.n_unique() == owners:
+            return False
+    return True
 
 
 def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
@@ -489,33 +456,39 @@ def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) 
         return roles, options
     raters, things = _mostly(voting, RATER), _mostly(voting, THING)
     # What says that each row is an item: its name, or a text, gold label, domain or count.
-    has_item = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) not in WEAK_ITEM)
+    has_item = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) != "id")
     items = bool(has_item) or any(roles.get(role) for role in ("text", "gold", "domain", "count", "published"))
     people = bool(roles.get("annotator")) or any(plain_name(name) in ABOUT_PEOPLE for name in source.columns)
     if not raters and not items and (people or things):
         return _respondents(source, roles, options, voting), options
-    if not people and (raters or items) and not things:
-        return _one_row_per_item(source, roles, options, voting, raters=raters)
-    refuse(_question(source, voting), UsageError)
-
-
-def _one_row_per_item(
-    source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], *, raters: bool
-) -> Recognised:
-    """Tell votes of annotators from counts, and ask where numbers could be either."""
     filled = fill_marks(replace(source, log=ReadingLog()), voting)
-    numbers = None if raters or roles.get("count") else _numbers(filled, voting)
-    roles = _with_row_ids(source, roles, options, voting)
-    if numbers is None:
-        return _wide(source, roles, options, voting), options
-    sums_r = numbers.sum(axis=1)
-    # Rows that differ and add up to the same number of votes, two at least, count labels.
-    add_up = (sums_r == sums_r[0]).all() and sums_r[0] > 1 and len(np.unique(numbers, axis=0)) > 2
-    if roles.get("item") and add_up:
-        source.log.note(f"the {len(voting)} columns add up to {int(sums_r[0])} in every row: they count labels.")
-        options = replace(options, counts=tuple(voting), anonymous=True)
-        return replace(roles.without("count"), layout="counts"), options
-    refuse(_question(source, voting), UsageError)
+    cells = pl.DataFrame([as_text(filled.column(name)).str.strip_chars().alias(name) for name in voting])
+    frame = cells.select(pl.all().cast(pl.Float64, strict=False))
+    integral = (pl.all() >= 0) & (pl.all() < 2**31) & (pl.all() % 1 == 0)
+    are_numbers = frame.select(pl.all_horizontal(integral.fill_null(False)).all()).item()
+    numbers = frame.to_numpy().astype(np.int64) if are_numbers else None
+    if not people and (raters or items) and not things:
+        roles = _with_row_ids(source, roles, options, voting)
+        if raters or roles.get("count") or numbers is None:
+            return _wide(source, roles, options, voting), options
+        sums_r = numbers.sum(axis=1)
+        # Rows that differ and add up to the same number of votes, two at least, count labels.
+        add_up = (sums_r == sums_r[0]).all() and sums_r[0] > 1 and len(np.unique(numbers, axis=0)) > 2
+        if roles.get("item") and add_up:
+            source.log.note(f"the {len(voting)} columns add up to {int(sums_r[0])} in every row: they count labels.")
+            options = replace(options, counts=tuple(voting), anonymous=True)
+            return replace(roles.without("count"), layout="counts"), options
+    names = _as_flag(voting)
+    readings = ["annotators, one row per item (--format wide)", "items, one row per person (--format respondents)"]
+    if numbers is not None and numbers.max() > 1:
+        readings += [
+            f"labels, with how many chose each (--anonymous --counts {names})",
+            f"questions, with how many of N said yes (--anonymous --questions {names} --of N)",
+        ]
+    elif numbers is not None:
+        readings.append(f"yes/no questions, with one answer per row (--anonymous --questions {names})")
+    problem = f"what are the columns {shown(voting)} of {source.name}? They could be: {'; '.join(readings)}"
+    refuse(f"{problem}. Say which.", UsageError)
 
 
 def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
@@ -528,27 +501,19 @@ def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voti
     return roles.guess("item", ids[0]) if len(ids) == 1 else roles
 
 
-def _numbers(source: Source, names: Sequence[str]) -> NDArray[np.int64] | None:
-    """Return columns of whole numbers of 0 or more, one row per row; None where a cell is anything else."""
-    cells = pl.DataFrame([as_text(source.column(name)).str.strip_chars().alias(name) for name in names])
-    numbers = cells.select(pl.all().cast(pl.Float64, strict=False))
-    integral = (pl.all() >= 0) & (pl.all() < 2**31) & (pl.all() % 1 == 0)
-    wrong = numbers.select(~pl.all_horizontal(integral.fill_null(False)).all()).item()
-    return None if wrong else numbers.to_numpy().astype(np.int64)
-
-
 def _wide(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     if not voting:
         refuse(f"{source.name} has no column left for annotators: {shown(source.columns)} have other roles.")
     if options.layout == "auto":
         source.log.note(f"no annotator and no label column: each of {len(voting)} columns is read as an annotator.")
-    _note_others(source, roles, options, voting, "annotators")
     return replace(roles.without("annotator", "label"), layout="wide", annotators=tuple(voting))
 
 
 def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     """Make every row a person: the id, if there is one, is the annotator's."""
-    person = roles.get("annotator") or roles.get("item") or _person_id(source)
+    ids = (name for name in source.columns if plain_name(name) in PERSON_IDS)
+    unique = (name for name in ids if source.column(name).n_unique() == source.rows)
+    person = roles.get("annotator") or roles.get("item") or next(unique, None)
     if options.asked("annotator") == "":
         person = None
     items = tuple(name for name in voting if name != person and not _is_about(name))
@@ -558,35 +523,7 @@ def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, votin
         reading = f"each of {len(items)} columns is read as an item (--format wide: as annotators)"
         source.log.note(f"one row per person: {reading}.")
     guessed = ("annotator",) if person and options.asked("annotator") is None else ()
-    roles = ColumnRoles({"annotator": person} if person else {}, guessed, "respondents", items=items)
-    _note_others(source, roles, options, items, "items")
-    return roles
-
-
-def _person_id(source: Source) -> str | None:
-    """Return an id, or an address, that is different in every row."""
-    ids = (name for name in source.columns if plain_name(name) in PERSON_IDS.union(WEAK_ITEM))
-    return next((name for name in ids if source.column(name).n_unique() == source.rows), None)
-
-
-def _note_others(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], role: str) -> None:
-    if unused := [name for name in _unused(source, roles, options) if name not in voting]:
-        source.log.note(f"columns not taken for {role}: {shown(unused)}.")
-
-
-def _question(source: Source, voting: Sequence[str]) -> str:
-    """Return the question how a table is laid out, with the option for each reading."""
-    names = _as_flag(voting)
-    readings = ["annotators, one row per item (--format wide)", "items, one row per person (--format respondents)"]
-    numbers = _numbers(fill_marks(replace(source, log=ReadingLog()), voting), voting)
-    if numbers is not None and numbers.max() > 1:
-        readings += [
-            f"labels, with how many chose each (--anonymous --counts {names})",
-            f"questions, with how many of N said yes (--anonymous --questions {names} --of N)",
-        ]
-    elif numbers is not None:
-        readings.append(f"yes/no questions, with one answer per row (--anonymous --questions {names})")
-    return f"what are the columns {shown(voting)} of {source.name}? They could be: {'; '.join(readings)}. Say which."
+    return ColumnRoles({"annotator": person} if person else {}, guessed, "respondents", items=items)
 
 
 def _as_flag(names: Sequence[str], limit: int = 12) -> str:
@@ -609,18 +546,13 @@ def _alike(source: Source, names: Iterable[str]) -> list[str]:
         if len(labels) <= (MOST_IN_LISTS if coded.separator else FEW_LABELS):
             cells[name] = labels
 
-    def is_scale(name: str) -> bool:
-        numbers = all(NUMBER.fullmatch(label) and 0 <= float(label) <= 10 for label in cells[name])
-        return numbers and bool(len(cells[name]) > 2 or RATER.fullmatch(name) or THING.fullmatch(name))
-
-    scales = [name for name in cells if is_scale(name)]
-
-    def shares(name: str) -> bool:
-        elsewhere = set().union(*(labels for column, labels in cells.items() if column != name))
-        same_scale = name in scales and len(scales) > 1
-        return bool(cells[name]) and (same_scale or 2 * len(cells[name] & elsewhere) >= len(cells[name]))
-
-    return [name for name in cells if shares(name)]
+    times = Counter(label for labels in cells.values() for label in labels)
+    levels = {label for label in times if NUMBER.fullmatch(label) and 0 <= float(label) <= 10}
+    scales = [name for name, labels in cells.items() if labels <= levels]
+    scales = [name for name in scales if len(cells[name]) > 2 or RATER.fullmatch(name) or THING.fullmatch(name)]
+    n_shared = {name: sum(times[label] > 1 for label in labels) for name, labels in cells.items()}
+    same_scale = scales if len(scales) > 1 else []
+    return [name for name in cells if cells[name] and (name in same_scale or 2 * n_shared[name] >= len(cells[name]))]
 
 
 def _mostly(names: Sequence[str], pattern: re.Pattern[str]) -> bool:
@@ -637,16 +569,7 @@ def _unused(source: Source, roles: ColumnRoles, options: ReadOptions) -> list[st
     return [name for name in source.columns if name not in in_use]
 
 
-def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> None:
-    required = {"item": True, "annotator": not options.anonymous, "label": not options.questions}
-    for role in required:
-        if required[role] and roles.get(role) is None:
-            raise missing_column(role, source.columns, source.name, also=_OTHER_WAYS if role == "annotator" else "")
-    if options.count and not options.anonymous:
-        refuse("a long table has one vote per row: count= is for the wide layout, or --anonymous.", UsageError)
-
-
-_OTHER_WAYS = (
+OTHER_WAYS = (
     ' If each column is an annotator: format="wide" (CLI: --format wide). If each file is: name them all. '
     "Votes without annotators: anonymous=True (CLI: --anonymous)."
 )

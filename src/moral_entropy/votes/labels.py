@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
@@ -43,7 +43,7 @@ YES, NO = ("yes", "y", "true", "t", "1"), ("no", "n", "false", "f", "0")
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 MINUS = "\N{MINUS SIGN}"
-INTEGRAL = r"^-?(0|[1-9][0-9]{0,17})(\.0+)?$"
+INTEGRAL = r"^-?(0|[1-9][0-9]{0,18})(\.0+)?$"
 DECIMAL = re.compile(r"[0-9]+\.[0-9]*[1-9][0-9]*")
 EXACT, EXACT_SHORT = 2**53, 2**24
 """From here on two whole numbers can be the same float, of 64 and of 32 bits."""
@@ -86,12 +86,26 @@ def code_ids(column: pl.Series, *, textual: bool = False) -> Coded:
     >>> code_ids(pl.Series(["10", "9", "a "]), textual=True).values.to_list()
     ['10', '9', 'a']
     """
-    if textual:
-        column = _typed_integers(column)
     distinct, code_r = distinct_cells(column)
     if distinct.dtype.is_integer():
         return Coded(distinct, code_r)
-    return _regroup(_canonical_ids(distinct, textual), code_r)
+    if distinct.dtype.is_float():
+        exact = EXACT if distinct.dtype == pl.Float64 else EXACT_SHORT
+        if len(large := distinct.filter(distinct.is_finite() & (distinct.abs() >= exact))):
+            problem = f"{len(large):,} ids of column {column.name!r} are floats of {exact:,} or more, which are rounded"
+            refuse(f"{problem}. First: {large[0]:.17g}. Write ids as whole numbers or as text.")
+        integral = (distinct.is_finite() & (distinct == distinct.floor())).all()
+        spelt = distinct.cast(pl.Int64 if integral else pl.String)
+    else:
+        spelt = distinct.cast(pl.String).str.strip_chars()
+        spelt = spelt.set(spelt.is_in(list(MISSING)), None)
+        if textual and spelt.str.contains(INTEGRAL).all():
+            numbers = spelt.str.replace(r"\.0+$", "").cast(pl.Int64, strict=False)
+            spelt = numbers if numbers.null_count() == spelt.null_count() else spelt
+    # Distinct cells that mean the same become one.
+    values = spelt.drop_nulls().unique().sort()
+    places = values.search_sorted(spelt).cast(pl.Int64).set(spelt.is_null(), UNKNOWN)
+    return Coded(values, recode(code_r, places.to_numpy()))
 
 
 def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Coded:
@@ -110,9 +124,19 @@ def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Co
     >>> labels = code_labels(pl.Series(["10", " 9", "9.0", "NA"]))
     >>> labels.values.to_list(), labels.code_r.tolist()
     (['9', '10'], [1, 0, 0, -1])
+    >>> code_labels(pl.Series(["True", "FALSE"])).values.to_list()
+    ['false', 'true']
     """
     distinct, code_r = distinct_cells(column)
-    spelt = spell_labels(distinct.to_list())
+    cells = distinct.to_list()
+    spelt = [spell_label(cell) for cell in cells]
+    numbers = {cell.strip() for cell in cells if isinstance(cell, str) and DECIMAL.fullmatch(cell.strip())}
+    if len(numbers) > len({number.rstrip("0") for number in numbers}):
+        # 1.1 and 1.10 in one column are codes, such as those of a taxonomy, and no numbers.
+        texts = [str(cell).strip() for cell in cells]
+        spelt = [text if text in numbers else name for text, name in zip(texts, spelt, strict=True)]
+    if {name.casefold() for name in spelt if name} <= {"true", "false"}:
+        spelt = [name and name.casefold() for name in spelt]
     blank = no_answers((name for name in spelt if name), missing)
     place = {name: k for k, name in enumerate(sort_labels(name for name in spelt if name and name not in blank))}
     code_r = recode(code_r, [place.get(name or "", UNKNOWN) for name in spelt])
@@ -185,41 +209,6 @@ def count_codes(code_v: Ints, n_codes: int) -> Ints:
     return counts[1:]
 
 
-def fold_ids(ids: pl.Series) -> pl.Series:
-    """Return ids without case, blanks beyond one, and marks that nobody sees; accents in one spelling."""
-    unseen = r"[\u200b-\u200f\u2060\ufeff\u00ad]"
-    plain = ids.str.normalize("NFKC").str.replace_all(unseen, "").str.to_lowercase()
-    return plain.str.replace_all(r"\s+", " ").str.strip_chars()
-
-
-def spell_labels(values: Iterable[Any]) -> list[str | None]:
-    """Spell each value as a label, such that equal labels are spelt alike; `None` for an empty cell.
-
-    Parameters
-    ----------
-    values
-        Distinct cells of one column.
-
-    Examples
-    --------
-    >>> spell_labels([1, 2.0, " 1.50", " ", float("nan"), "care "])
-    ['1', '2', '1.5', None, None, 'care']
-    >>> spell_labels(["True", "FALSE"])
-    ['true', 'false']
-    """
-    cells = list(values)
-    names = [spell_label(value) for value in cells]
-    numbers = {str(cell).strip() for cell in cells if isinstance(cell, str) and DECIMAL.fullmatch(cell.strip())}
-    if len(numbers) > len({number.rstrip("0") for number in numbers}):
-        # 1.1 and 1.10 in one column are codes, such as those of a taxonomy, and no numbers.
-        texts = [str(cell).strip() for cell in cells]
-        names = [text if text in numbers else name for text, name in zip(texts, names, strict=True)]
-    folded = {name.casefold() for name in names if name is not None}
-    if folded <= {"true", "false"}:
-        return [None if name is None else name.casefold() for name in names]
-    return names
-
-
 def canonical_label(value: Any) -> str | None:
     """Spell one value as a label; `None` for an empty cell, and for a word such as `NA`."""
     name = spell_label(value)
@@ -281,7 +270,11 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     """
     kinds = {type(value) for value in values if value is not None}
     if kinds & {dict, list}:
-        values = [_unnested(value) for value in values]
+        # A record, or a list with anything but texts and numbers in it, becomes a text.
+        plain = [not isinstance(value, dict) and not (isinstance(value, list) and {dict, list} & set(map(type, value)))
+                 for value in values]  # fmt: skip
+        cells = zip(values, plain, strict=True)
+        values = [value if is_plain else json.dumps(value, ensure_ascii=False) for value, is_plain in cells]
         kinds = {type(value) for value in values if value is not None}
     try:
         if len(kinds) <= 1:
@@ -298,73 +291,30 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     return pl.Series(name, [canonical_label(value) for value in values], dtype=pl.String)
 
 
-def _unnested(value: Any) -> Any:
-    """Spell what is nested: a record, or a list with anything but texts and numbers in it."""
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, (dict, list)) for part in value)):
-        try:
-            return json.dumps(value, ensure_ascii=False)
-        except RecursionError:
-            return None
-    return value
-
-
 def _code_type(n_values: int) -> type[np.int16] | type[np.int32]:
     return np.int16 if n_values <= np.iinfo(np.int16).max else np.int32
-
-
-def _typed_integers(column: pl.Series) -> pl.Series:
-    """Turn text into integers if nothing is lost: "007" stays text."""
-    if column.dtype != pl.String:
-        return column
-    integers = column.cast(pl.Int64, strict=False)
-    if integers.null_count() == column.null_count() and (integers.cast(pl.String) == column).all():
-        return integers
-    return column
-
-
-def _canonical_ids(distinct: pl.Series, textual: bool) -> pl.Series:
-    if distinct.dtype.is_float():
-        _refuse_rounded(distinct)
-        integral = distinct.is_finite() & (distinct == distinct.floor())
-        return distinct.cast(pl.Int64) if integral.all() else distinct.cast(pl.String)
-    text = distinct.cast(pl.String).str.strip_chars()
-    text = text.set(text.is_in(list(MISSING)), None)
-    if textual and text.str.contains(INTEGRAL).all():
-        return text.str.replace(r"\.0+$", "").cast(pl.Int64)
-    return text
-
-
-def _refuse_rounded(distinct: pl.Series) -> None:
-    exact = EXACT if distinct.dtype == pl.Float64 else EXACT_SHORT
-    large = distinct.filter(distinct.is_finite() & (distinct.abs() >= exact))
-    if len(large):
-        problem = f"{len(large):,} ids of column {distinct.name!r} are floats of {exact:,} or more, which are rounded"
-        refuse(f"{problem}. First: {large[0]:.17g}. Write ids as whole numbers or as text.")
 
 
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
     """Return the distinct cells of a column, and for each row the position of its cell among them."""
     if column.dtype == pl.Boolean:
-        code_r = column.cast(pl.Int16).fill_null(UNKNOWN).to_numpy()
-        return pl.Series([False, True]), code_r
-    if column.dtype in (pl.UInt64, pl.Int128) and not _fits(column):
-        column = column.cast(pl.String)
-    if column.dtype.is_integer():
-        return _distinct_integers(column)
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-        distinct = column.drop_nulls().unique().sort()
-        return distinct, _positions(column, distinct.to_numpy())
-    text = as_text(column)
-    distinct = text.drop_nulls().unique()
-    code = text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int32)
-    return distinct, code.fill_null(UNKNOWN).to_numpy()
-
-
-def _fits(column: pl.Series) -> bool:
-    """Return whether all numbers of a column fit into 64 bits with a sign."""
-    low, high = column.min() or 0, column.max() or 0
-    return bool(low >= np.iinfo(np.int64).min and high <= np.iinfo(np.int64).max)  # type: ignore[operator]
+        return pl.Series([False, True]), column.cast(pl.Int16).fill_null(UNKNOWN).to_numpy()
+    is_integer, is_float = column.dtype.is_integer(), column.dtype.is_float()
+    is_long = column.dtype in (pl.UInt64, pl.Int128)
+    if is_long and column.cast(pl.Int64, strict=False).null_count() > column.null_count():
+        is_integer, column = False, column.cast(pl.String)
+    if not is_integer and not is_float:
+        text = as_text(column)
+        distinct = text.drop_nulls().unique().sort()
+        return distinct, text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int32).fill_null(UNKNOWN).to_numpy()
+    column = column.fill_nan(None) if is_float else column
+    distinct = column.drop_nulls().unique().sort()
+    code_r = np.empty(len(column), dtype=_code_type(len(distinct)))
+    # Blocks: positions of 64 bits for every row would be more than the column.
+    for at in range(0, len(column), BLOCK):
+        block = column.slice(at, BLOCK)
+        code_r[at : at + BLOCK] = distinct.search_sorted(block).cast(pl.Int64).set(block.is_null(), UNKNOWN).to_numpy()
+    return distinct.cast(pl.Int64) if is_integer else distinct, code_r
 
 
 def as_text(column: pl.Series) -> pl.Series:
@@ -376,58 +326,6 @@ def as_text(column: pl.Series) -> pl.Series:
         return column.dt.to_string("%H:%M:%S%.f") if column.dtype == pl.Time else column.cast(pl.String)
     except pl.exceptions.PolarsError:
         return pl.Series(column.name, [canonical_label(value) for value in column.to_list()], dtype=pl.String)
-
-
-def _distinct_integers(column: pl.Series) -> tuple[pl.Series, Ints]:
-    filled = column.drop_nulls() if column.null_count() else column
-    if not len(filled):
-        return pl.Series([], dtype=pl.Int64), np.full(len(column), UNKNOWN, dtype=np.int16)
-    low, high = int(filled.min()), int(filled.max())  # type: ignore[arg-type]
-    span = high - low + 1
-    if span > max(2 * len(column), 1 << 16):
-        distinct = filled.unique().sort().cast(pl.Int64)
-        return distinct, _positions(column, distinct.to_numpy())
-    # A narrow range needs no sorting: mark what occurs, and number the marks.
-    present = np.zeros(span, dtype=np.bool_)
-    for _, cells, _ in _blocks(column, low):
-        present[cells - low] = True
-    place = np.cumsum(present, dtype=np.int32) - 1
-    code_r = np.empty(len(column), dtype=_code_type(int(place[-1]) + 1))
-    for at, cells, empty in _blocks(column, low):
-        code = code_r[at : at + len(cells)]
-        code[:] = place[cells - low]
-        code[empty] = UNKNOWN
-    return pl.Series(np.flatnonzero(present) + low), code_r
-
-
-def _positions(column: pl.Series, distinct: Any) -> Ints:
-    code_r = np.empty(len(column), dtype=_code_type(len(distinct)))
-    for at, cells, empty in _blocks(column, distinct[0] if len(distinct) else 0):
-        place = np.searchsorted(distinct, cells)
-        place[empty] = UNKNOWN
-        code_r[at : at + len(cells)] = place
-    return code_r
-
-
-def _blocks(column: pl.Series, fill: Any) -> Iterator[tuple[int, Any, Any]]:
-    """Iterate over blocks of a column of numbers: first row, cells, positions in the block of empty cells."""
-    wide = pl.Float64 if column.dtype.is_float() else pl.Int64
-    nowhere = np.empty(0, dtype=np.int64)
-    for at in range(0, len(column), BLOCK):
-        block = column.slice(at, BLOCK)
-        empty = np.flatnonzero(block.is_null().to_numpy()) if block.null_count() else nowhere
-        yield at, block.cast(wide).fill_null(fill).to_numpy(), empty
-
-
-def _regroup(canonical: pl.Series, code_r: Ints) -> Coded:
-    """Merge distinct cells that mean the same, and sort what is left."""
-    values = canonical.drop_nulls().unique().sort()
-    if values.dtype == pl.String:
-        place = canonical.cast(pl.Enum(values)).to_physical().cast(pl.Int32)
-    else:
-        place = pl.Series(np.searchsorted(values.to_numpy(), canonical.fill_null(0).to_numpy()))
-        place = place.set(canonical.is_null(), None)
-    return Coded(values, recode(code_r, place.cast(pl.Int64).fill_null(UNKNOWN).to_numpy()))
 
 
 # --- Labels: renamed, joined, split, chosen -------------------------------------------------------------------------
@@ -466,8 +364,8 @@ class Cells(NamedTuple):
     ----------
     labels_c
         The labels of each cell, after the label map; None for a cell that is no vote.
-    single_c
-        Whether the cell names one label at most, before the label map.
+    several_c
+        Whether the cell names several labels, before the label map.
     code_r
         Each row's cell; `UNKNOWN` where it is empty.
     separator
@@ -475,21 +373,13 @@ class Cells(NamedTuple):
     """
 
     labels_c: list[tuple[str, ...] | None]
-    single_c: list[bool]
+    several_c: list[bool]
     code_r: Ints
     separator: str = ""
 
 
-def rename_label(label: str, label_map: LabelMap) -> str | None:
-    """Return what a label becomes, None if it is left out; an exact match goes before one that ignores case."""
-    if label in label_map:
-        return label_map[label]
-    folded = {name.casefold(): target for name, target in label_map.items()}
-    return folded.get(label.casefold(), label)
-
-
 def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
-    """Read a label map: a TOML file, or a mapping of the same shape.
+    """Read a label map: a TOML file, or a mapping of the same shape; labels to rename are in lower case.
 
     Parameters
     ----------
@@ -498,65 +388,75 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
 
     Examples
     --------
-    >>> label_map = load_label_map({"harm": "care", "drop": ["nm"]})
-    >>> [rename_label(label, label_map) for label in ("Harm", "nm", "loyalty")]
-    ['care', None, 'loyalty']
+    >>> load_label_map({"Harm": "care", "drop": ["nm"]})
+    {'harm': 'care', 'nm': None}
     """
     if labels is None:
         return {}
-    where = "the label map" if isinstance(labels, Mapping) else Path(labels).name
-    entries = labels if isinstance(labels, Mapping) else _read_toml(Path(labels))
+    where, entries = ("the label map", labels) if isinstance(labels, Mapping) else (Path(labels).name, {})
+    if not isinstance(labels, Mapping):
+        if (path := Path(labels)).exists() and not path.is_file():
+            problem = "is a pipe or a device, and is read more than once. Save it to a file first"
+            refuse(f"the label map {str(path)!r} {problem}.")
+        try:
+            entries = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            refuse(f"the label map {str(path)!r} cannot be read: {error.strerror}.")
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            refuse(f'the label map {path.name} is no TOML: {error}. Its lines read like  harm = "care".')
     target: dict[str, str | None] = {}
     for name, value in entries.items():
         if name == "drop" and isinstance(value, (list, tuple)):
-            target.update({canonical_label(label) or "": None for label in value})
+            target.update({(canonical_label(label) or "").casefold(): None for label in value})
         elif value is False or (isinstance(value, (str, int, float)) and value is not True):
-            target[canonical_label(name) or ""] = None if value is False else canonical_label(value)
+            target[(canonical_label(name) or "").casefold()] = None if value is False else canonical_label(value)
         else:
             refuse(f'{where} says {name} = {value!r}. Write {name} = "label" to merge it, {name} = "" to leave it out.')
     return target
 
 
 def _map_cells(
-    cells: list[tuple[str, ...] | None], n_c: Ints, options: ReadOptions, log: ReadingLog, *, lists: bool
+    cells: list[tuple[str, ...] | None], n_c: Ints, options: ReadOptions, log: ReadingLog
 ) -> list[tuple[str, ...] | None]:
     """Merge and leave out labels as the label map says, and log how many votes that changed."""
     if not (label_map := load_label_map(options.labels)):
         return cells
-    renamed, moved, mentions = [], 0, 0
+    renamed, moved = [], 0
     for cell, n in zip(cells, n_c, strict=True):
-        names = [rename_label(label, label_map) for label in cell or ()]
+        names = [label_map.get(label.casefold(), label) for label in cell or ()]
         moved += int(n) * sum(name not in (label, None) for label, name in zip(cell or (), names, strict=True))
-        mentions += int(n) * names.count(None)
         renamed.append(None if cell is None else tuple(sort_labels(name for name in names if name is not None)))
     if moved:
         log.note(f"the label map renamed {moved:,} votes.")
     labels = {label.casefold() for cell in cells for label in cell or ()}
-    if idle := [name for name in label_map if name.casefold() not in labels]:
+    if idle := [name for name in label_map if name not in labels]:
         log.note(f"{len(idle)} entries of the label map match no label: {shown(idle, 5)}.")
-    if mentions and lists:
-        left_out = f"the label map left out {mentions:,} mentions of a label"
-        log.note(f"{left_out}; their votes still count as no to the others.")
     return renamed
 
 
-def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
-    """Return what each label is called where some differ only in case or blanks, or all say yes or no.
+def same_labels(labels: Sequence[str], options: ReadOptions, log: ReadingLog, *, words: bool = True) -> dict[str, str]:
+    """Return what each label is called where some differ only in case or blanks, or all say yes or no; note it.
 
     Parameters
     ----------
     labels
         Distinct labels of one question.
+    options
+        Its `keep_case` keeps all apart.
+    log
+        Where notes go.
     words
         Whether y, true and 1 are yes, if all labels are of that kind and some say the same.
 
     Examples
     --------
-    >>> same_labels(["Care", "care", "harm"])
+    >>> same_labels(["Care", "care", "harm"], ReadOptions(), ReadingLog())
     {'Care': 'care', 'care': 'care', 'harm': 'harm'}
-    >>> same_labels(["0", "1"]), same_labels(["Y", "yes", "n"])
-    ({'0': '0', '1': '1'}, {'Y': 'yes', 'yes': 'yes', 'n': 'no'})
+    >>> same_labels(["Y", "yes", "n"], ReadOptions(), ReadingLog())
+    {'Y': 'yes', 'yes': 'yes', 'n': 'no'}
     """
+    if options.keep_case:
+        return {label: label for label in labels}
     alike: dict[str, list[str]] = {}
     for label in labels:
         alike.setdefault(" ".join(label.casefold().split()), []).append(label)
@@ -565,7 +465,9 @@ def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
     else:
         # The spelling with the fewest capitals.
         name_of = {plain: min(alike[plain], key=lambda label: (sum(map(str.isupper, label)), label)) for plain in alike}
-    return {label: name_of[plain] for plain, spellings in alike.items() for label in spellings}
+    spelling_of = {label: name_of[plain] for plain, spellings in alike.items() for label in spellings}
+    note_same(spelling_of, log)
+    return spelling_of
 
 
 def note_same(name_of: Mapping[str, str], log: ReadingLog, subject: str = "labels") -> None:
@@ -640,17 +542,20 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
     if lists:
         column = column.cast(pl.List(pl.String)).list.join(LIST_SEPARATOR).alias(column.name)
     distinct, code_r = distinct_cells(column)
-    separator = options.multilabel or ""
-    if lists:
-        separator = LIST_SEPARATOR
-    elif options.multilabel is None and distinct.dtype == pl.String:
+    separator = LIST_SEPARATOR if lists else options.multilabel or ""
+    if not lists and options.multilabel is None and distinct.dtype == pl.String:
         separator = guess_separator(distinct.to_list(), log, column.name)
     if separator:
         texts = [str(cell) for cell in distinct.to_list()]
-        cells = _tidied_cells([split_cell(text, separator) for text in texts], options, log)
+        split = [split_cell(text, separator) for text in texts]
+        labels = sorted({label for cell in split for label in cell})
+        blank = no_answers(labels, options.missing)
+        note_blank(blank, [], log)
+        name_of = same_labels([label for label in labels if label not in blank], options, log, words=False)
+        cells = [tuple(dict.fromkeys(name_of[label] for label in cell if label in name_of)) for cell in split]
         # An empty list names nothing, which is a vote.
-        votes = [cell or lists or JSON_LIST.fullmatch(text) for cell, text in zip(cells, texts, strict=True)]
-        labels_c = [cell if is_vote else None for cell, is_vote in zip(cells, votes, strict=True)]
+        pairs = zip(cells, texts, strict=True)
+        labels_c = [cell if cell or lists or JSON_LIST.fullmatch(text) else None for cell, text in pairs]
     else:
         coded = code_labels(column, options.missing)
         note_blank(coded.blank, coded.values.to_list() if options.missing is None else [], log)
@@ -661,13 +566,10 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
         problem = f"the label column {column.name!r} has {n_labels:,} different values in {len(column):,} rows"
         way = 'Name another (--label COLUMN), split cells such as care,harm (--multilabel ","), or say --scale interval'
         refuse(f"{problem}. {way}.")
-    single_c = [cell is None or len(cell) < 2 for cell in labels_c]
-    labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options, log, lists=bool(separator))
-    order = sorted(range(len(labels_c)), key=lambda c: labels_c[c] or ()) if separator else range(len(labels_c))
-    place = {c: at for at, c in enumerate(order)}
-    places = [UNKNOWN if cell is None else place[c] for c, cell in enumerate(labels_c)]
-    code_r = recode(code_r, places)
-    return Cells([labels_c[c] for c in order], [single_c[c] for c in order], code_r, separator)
+    several_c = [len(cell or ()) > 1 for cell in labels_c]
+    labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options, log)
+    code_r = recode(code_r, [UNKNOWN if cell is None else c for c, cell in enumerate(labels_c)])
+    return Cells(labels_c, several_c, code_r, separator)
 
 
 def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") -> str:
@@ -683,19 +585,17 @@ def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") 
     texts = sorted(cell for cell in cells if cell.strip())
     in_brackets = [text for text in texts if JSON_LIST.fullmatch(text)]
     if 2 * len(in_brackets) > len(texts):
-        _note_lists(name, in_brackets[0], "in brackets", log)
-        return ","
-    for separator in SEPARATORS:
-        lists = [(text, labels) for text in texts if len(labels := split_cell(text, separator)) > 1]
-        if lists and _recur(texts, [labels for _, labels in lists], separator):
-            _note_lists(name, lists[0][0], f"separated by {separator!r}", log)
-            return separator
-    return ""
-
-
-def _note_lists(name: str, example: str, between: str, log: ReadingLog) -> None:
+        example, between, separator = in_brackets[0], "in brackets", ","
+    else:
+        lists_of = {mark: {text: parts for text in texts if len(parts := split_cell(text, mark)) > 1}
+                    for mark in SEPARATORS}  # fmt: skip
+        separators = (mark for mark, lists in lists_of.items() if lists and _recur(texts, list(lists.values()), mark))
+        if not (separator := next(separators, "")):
+            return ""
+        example, between = next(iter(lists_of[separator])), f"separated by {separator!r}"
     cells = f"cells of {name!r} such as {shown([example])!r} name several labels, {between} (guessed)"
     log.note(f'{cells}: each label is a yes/no question (--multilabel "" reads combinations as labels).')
+    return separator
 
 
 def _recur(texts: Sequence[str], lists: Sequence[tuple[str, ...]], separator: str) -> bool:
@@ -730,47 +630,40 @@ def split_cell(cell: str, separator: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts if (name := spell_label(part)) is not None))
 
 
-def _tidied_cells(cells: list[tuple[str, ...]], options: ReadOptions, log: ReadingLog) -> list[tuple[str, ...]]:
-    """Take out words that mean no answer, and call labels that differ only in case alike."""
-    labels = sorted({label for cell in cells for label in cell})
-    blank = no_answers(labels, options.missing)
-    present = [label for label in labels if label not in blank]
-    name_of = {label: label for label in present} if options.keep_case else same_labels(present, words=False)
-    note_blank(blank, [], log)
-    note_same(name_of, log)
-    return [tuple(dict.fromkeys(name_of[label] for label in cell if label not in blank)) for cell in cells]
-
-
 def means_nothing(label: str, options: ReadOptions) -> bool:
     """Return whether a label beside lists of labels means no to all of them; the label map can say otherwise."""
     plain = re.sub(r"[^a-z]", "", label.casefold())
-    return plain in NOTHING and label.casefold() not in {name.casefold() for name in load_label_map(options.labels)}
+    return plain in NOTHING and label.casefold() not in load_label_map(options.labels)
 
 
-def choose_classes(question: str, present: Sequence[str], n_k: Sequence[int], options: ReadOptions) -> tuple[str, ...]:
+def choose_classes(question: str, n_of: Mapping[str, int], options: ReadOptions) -> tuple[str, ...]:
     """Return the labels of a question: those that occur, or those the user listed.
 
     Parameters
     ----------
     question
         Name of the question, for errors.
-    present, n_k
+    n_of
         The labels that occur, sorted, and how often.
     options
         Its `classes` is a list of labels, or their number.
     """
+    present = tuple(n_of)
     if options.classes is None:
-        return tuple(present)
+        return present
     if isinstance(options.classes, int):
-        listed = _numbered(options.classes, present, question)
+        starts = ([str(k) for k in range(start, start + options.classes)] for start in (0, 1))
+        listed = next((names for names in starts if set(present) <= set(names)), list(present))
+        if options.classes != len(listed):
+            problem = f"classes is {options.classes}, but the votes on {question!r} have {len(present)} labels"
+            way = "List all of them by name (CLI: --classes a,b,c), or merge some (--labels)"
+            refuse(f"{problem}: {shown(present)}. {way}.")
     else:
-        names = [options.classes] if isinstance(options.classes, str) else options.classes
-        listed = sort_labels(name for value in names if (name := canonical_label(value)) is not None)
-    outside = [(label, n) for label, n in zip(present, n_k, strict=True) if label not in listed]
-    if outside:
-        votes = sum(n for _, n in outside)
-        problem = f"classes is {shown(listed)}, but {votes:,} votes on {question!r} say something else"
-        refuse(f"{problem}. First: {outside[0][0]!r}. Add it (--classes), or leave it out (--labels).")
+        listed = sort_labels(name for value in options.classes if (name := canonical_label(value)) is not None)
+    if outside := [label for label in present if label not in listed]:
+        n_votes = sum(n_of[label] for label in outside)
+        problem = f"classes is {shown(listed)}, but {n_votes:,} votes on {question!r} say something else"
+        refuse(f"{problem}. First: {outside[0]!r}. Add it (--classes), or leave it out (--labels).")
     if len(listed) < 2:
         refuse(f"classes lists {len(listed)} label. There must be two at least, or there is nothing to tell apart.")
     return tuple(listed)
@@ -791,13 +684,10 @@ def choose_positive(labels: Sequence[str], positive: str | None) -> tuple[int, b
     folded = [label.casefold() for label in labels]
     if (at := next((folded.index(name) for name in POSITIVE_NAMES if name in folded), None)) is not None:
         return at, True
-    affirmed = [k for k, label in enumerate(folded) if not _is_negative(label, folded)]
+    negated = {word + name for word in NEGATIONS for name in folded}
+    firsts = [re.split(r"[\W_]+", label.strip())[0] for label in folded]
+    affirmed = [k for k, label in enumerate(folded) if firsts[k] not in NEGATIVE_NAMES and label not in negated]
     return affirmed[0] if len(labels) == 2 and len(affirmed) == 1 else len(labels) - 1, True
-
-
-def _is_negative(label: str, labels: Sequence[str]) -> bool:
-    first = re.split(r"[\W_]+", label.strip())[0]
-    return first in NEGATIVE_NAMES or any(label == word + name for word in NEGATIONS for name in labels)
 
 
 def match_label(name: object, labels: Sequence[str]) -> int | None:
@@ -813,26 +703,3 @@ def match_label(name: object, labels: Sequence[str]) -> int | None:
         kind = next((kind for kind in (YES, NO) if label_name.casefold() in kind), ())
         close = [k for k, label in enumerate(plain) if label in kind]
     return close[0] if len(close) == 1 else None
-
-
-def _numbered(n_classes: int, present: Sequence[str], question: str) -> list[str]:
-    """Return the labels when only their number is known."""
-    for listed in ([str(k) for k in range(start, start + n_classes)] for start in (0, 1)):
-        if set(present) <= set(listed):
-            return listed
-    if n_classes != len(present):
-        problem = f"classes is {n_classes}, but the votes on {question!r} have {len(present)} labels: {shown(present)}"
-        refuse(f"{problem}. List all of them by name (CLI: --classes a,b,c), or merge some (--labels).")
-    return list(present)
-
-
-def _read_toml(path: Path) -> Mapping[str, Any]:
-    try:
-        if path.exists() and not path.is_file():
-            problem = "is a pipe or a device, and is read more than once. Save it to a file first"
-            refuse(f"the label map {str(path)!r} {problem}.")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        refuse(f"the label map {str(path)!r} cannot be read: {error.strerror}.")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        refuse(f'the label map {path.name} is no TOML: {error}. Its lines read like  harm = "care".')

@@ -21,16 +21,17 @@ from moral_entropy.errors import UsageError
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.ballots import (
     MOST_GUESSED_DOMAINS,
+    QuestionVotes,
     cast_ballot,
     labels_of_ballot,
     read_domains,
     read_item_labels,
+    read_long,
     refuse_single,
     relabelled,
 )
 from moral_entropy.votes.columns import ColumnRoles, recognise
-from moral_entropy.votes.labels import choose_classes, note_same, recode, same_labels, sort_labels
-from moral_entropy.votes.layouts import QuestionVotes, Rows, read_long
+from moral_entropy.votes.labels import choose_classes, recode, same_labels, sort_labels
 from moral_entropy.votes.source import MAGIC_PARQUET, Source, from_polars, head_of, open_parquet
 from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, refuse
 
@@ -200,13 +201,12 @@ def _questions(
     for name in names:
         counts: Counter[str] = sum((Counter(part["labels"].get(name, {})) for part in surveys), Counter())
         spelt = [label for label in sort_labels(counts) if counts[label]]
-        name_of = {label: label for label in spelt} if options.keep_case else same_labels(spelt)
-        note_same(name_of, log)
+        name_of = same_labels(spelt, options, log)
         present = list(sort_labels(set(name_of.values())))
-        n_k = [sum(counts[label] for label in spelt if name_of[label] == label_name) for label_name in present]
-        labels = choose_classes(name, present, n_k, options)
+        n_of = {label: sum(counts[spelling] for spelling in spelt if name_of[spelling] == label) for label in present}
+        labels = choose_classes(name, n_of, options)
         if len(labels) < 2:
-            votes = replace(_nobody(name, labels), item_v=np.zeros(sum(n_k), dtype=np.int8))
+            votes = replace(_nobody(name, labels), item_v=np.zeros(sum(n_of.values()), dtype=np.int8))
             refuse_single(votes, present, log, alone=len(names) == 1)
             continue
         n_questions += 1
@@ -214,15 +214,3 @@ def _questions(
         yield name, labels, name_of, annotators.search_sorted(voters).to_numpy().astype(np.int32)
     if not n_questions:
         refuse(f"no question has votes for two labels. {' '.join(log.notes)}")
-
-
-def empty_votes(shape: Shape) -> Votes:
-    """Return votes with the questions, labels and annotators of all partitions, and without an item."""
-    items = pl.Series([], dtype=pl.Int64)
-    rows, log = Rows(items, np.empty(0, dtype=np.int32)), ReadingLog()
-    ballots = tuple(
-        cast_ballot(_nobody(name, labels), rows, shape.annotators, voted_a, shape.options, log)
-        for name, labels, _, voted_a in shape.questions
-    )
-    nowhere = np.empty(0, dtype=np.int32)
-    return Votes(items, shape.annotators, ballots, shape.domains, nowhere, anonymous=shape.options.anonymous)

@@ -10,34 +10,35 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from moral_entropy.errors import UsageError, refuse_forked
+from moral_entropy.errors import MoralEntropyError, UsageError, refuse_forked
 from moral_entropy.option_fields import lists_options
-from moral_entropy.options import ReadOptions
-from moral_entropy.progress import Advance, Bars
-from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
+from moral_entropy.options import TABLES, ReadOptions
+from moral_entropy.plugins import FORMATS as PLUGGED
+from moral_entropy.plugins import failed, load_plugin
+from moral_entropy.progress import Bars
+from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_long, read_texts
 from moral_entropy.votes.columns import ColumnRoles, fill_down, fill_marks, find_columns, plain_name, recognise
-from moral_entropy.votes.formats.exports import detect_format, open_export
-from moral_entropy.votes.formats.records import NOBODY_NAMED
+from moral_entropy.votes.formats import annotation_tools, evaluations, moral_corpora  # noqa: F401 (declare formats)
+from moral_entropy.votes.formats.records import FORMATS, NOBODY_NAMED, ROLES, detect_format, files_of, peek
 from moral_entropy.votes.labels import as_text
-from moral_entropy.votes.layouts import exclude_annotators, read_long, to_long
+from moral_entropy.votes.layouts import find_annotators, to_long
 from moral_entropy.votes.source import (
-    EXTENSIONS,
-    MAGIC_PARQUET,
     Source,
     digest_of,
     from_polars,
     head_of,
     on_disk,
+    open_parts,
     open_source,
-    suffix_of,
+    tables_in,
 )
-from moral_entropy.votes.table import Reading, Votes, refuse, shown
+from moral_entropy.votes.table import Reading, ReadingLog, Votes, refuse, shown
 
 PANEL_COLUMNS = ("system", "cluster", "prompt_id", "prompt", "sample", "conversation", "first", "second", "position")
 """Columns that `moral-entropy judges` understands: kept with the votes wherever a table has them."""
@@ -91,54 +92,48 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
         table = open_votes(stored, options)
         if NOBODY_NAMED in table.log.notes:
             options = replace(options, anonymous=True)
-        return _read_table(table, options, partial(bars, "reading"))
+        bars("reading", 0.5)
+        return _read_table(table, options)
 
 
-def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
+def _read_table(table: Source, options: ReadOptions) -> Votes:
     """Read votes from an opened table."""
-    advance(0.1)
     recognised, options = recognise(table, options)
     if recognised.layout != "counts":
         voting = recognised.annotators or recognised.items or tuple(recognised.grid.values()) or options.questions
         table = fill_marks(fill_down(table, recognised), voting)
-    options = replace(options, keep=panel_columns(table, recognised, options))
+    if recognised.layout == "long":
+        # A prompt that is read as the text still says which items belong together.
+        in_use = {column for role, column in recognised.column.items() if role != "text"}
+        in_use |= {*options.questions, *options.counts, *options.keep}
+        panel = [name for name in PANEL_COLUMNS if name in table.columns and name not in in_use]
+        options = replace(options, keep=(*options.keep, *panel))
     source, roles = to_long(table, recognised, options)
     rows, annotators, questions = read_long(source, roles, options)
-    questions = exclude_annotators(questions, annotators, options.exclude, source.log)
-    if not any(len(votes.item_v) for votes in questions):
+    if options.exclude:
+        excluded, n_votes = find_annotators(options.exclude, annotators, "exclude"), sum(map(len, questions))
+        questions = tuple(votes.take(np.flatnonzero(~np.isin(votes.annotator_v, excluded))) for votes in questions)
+        source.log.drop("an excluded annotator", n_votes - sum(map(len, questions)))
+    if not any(map(len, questions)):
         reasons = ", ".join(f"{n:,} with {reason}" for reason, n in source.log.dropped.items()) or "none"
         refuse(f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read.")
-    advance(0.5)
     names = [votes.question for votes in questions]
     item_labels = [read_item_labels(role, source, roles, rows, options, names) for role in ("gold", "published")]
     domains, domain_i = read_domains(source, roles, rows)
     texts = read_texts(source, roles, rows)
     extra = read_extra(source, roles, options, rows)
-    advance(0.7)
     present = [labels for labels in item_labels if labels is not None]
     annotators, ballots = build_ballots(source, rows, annotators, questions, present, options)
     columns = {name: source.column(name) for name in dict.fromkeys(options.keep)}
-    reading = _reading(table, recognised, options)
     return Votes(
-        rows.items, annotators, ballots, domains, domain_i, texts, options.anonymous, reading, extra=extra, kept=columns
-    )
-
-
-def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, ...]:
-    """Return the columns to keep: those that were named, and those of panels of judges that a long table has.
-
-    Panels: whose answer an item is, which items belong together, and what was compared in which order.
-    """
-    # A prompt that is read as the text still says which items belong together.
-    in_use = {column for role, column in roles.column.items() if role != "text"} | {*options.questions, *options.counts}
-    present = [name for name in PANEL_COLUMNS if name in table.columns and name not in in_use]
-    return tuple(dict.fromkeys((*options.keep, *(present if roles.layout == "long" else ()))))
+        rows.items, annotators, ballots, domains, domain_i, texts, options.anonymous,
+        _reading(table, recognised, options), extra=extra, kept=columns
+    )  # fmt: skip
 
 
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:
-    lists = {"annotators": roles.annotators, "items": roles.items}
-    lists |= {"questions": options.questions, "counts": options.counts}
-    lists |= {"annotators": tuple(dict.fromkeys(name for name, _ in roles.grid))} if roles.grid else {}
+    people = tuple(dict.fromkeys(name for name, _ in roles.grid)) or roles.annotators
+    lists = {"annotators": people, "items": roles.items, "questions": options.questions, "counts": options.counts}
     columns = {**roles.column, **{role: shown(names) for role, names in lists.items() if names}}
     in_use = {*roles.column.values(), *options.keep, *options.facts, options.of, *roles.grid.values()}
     in_use = in_use.union(*lists.values())
@@ -159,24 +154,59 @@ def open_votes(source: Any, options: ReadOptions) -> Source:
     """Open a path, several of them, a glob, a folder of tables, or a dataframe, as one table."""
     paths = _paths(source, options)
     if len(paths) < 2:
-        table = _open_one(paths[0] if paths else source, options)
+        single = paths[0] if paths else source
+        table = open_export(single, options) or open_source(single, options)
         return _join(table.parts, table, options) if table.parts else table
-    if all(path.is_file() and head_of(path).startswith(MAGIC_PARQUET) for path in paths):
-        table = open_source(paths, options)
+    if all(path.is_file() and peek(path).kind == "parquet" for path in paths):
+        table = open_parts(paths)
         if options.anonymous or find_columns(table.columns, options, table.name).get("annotator"):
             return table
     parts: list[Source] = []
     for path in paths:
-        table = _open_one(path, options)
+        table = open_export(path, options) or open_source(path, options)
         parts += table.parts or [replace(table, name=path.stem.split(".")[0])]
     digest = digest_of([path for path in paths if path.is_file()])
     joined = Source(f"{paths[0].name} … {paths[-1].name}", (), 0, parts[0].fetch, sha256=digest)
     return _join(parts, joined, options)
 
 
-def _open_one(source: Any, options: ReadOptions) -> Source:
-    table = open_export(source, options)
-    return open_source(source, options) if table is None else table
+def open_export(source: Any, options: ReadOptions) -> Source | None:
+    """Open an export of an annotation tool as a long table; None if the source is a table, or is to be read as one.
+
+    Where votes choose several labels, each label becomes a yes/no question, by the options with which it is read.
+    """
+    tool = "" if options.format in ("auto", *TABLES) else options.format
+    if tool and not isinstance(source, (str, Path)):
+        refuse(f'format="{tool}" reads one file or folder, not {type(source).__name__}.', UsageError)
+    if options.format in TABLES or not isinstance(source, (str, Path)):
+        return None
+    path = Path(source)
+    # A user who says which column of a table holds the votes wants it read as a table.
+    columns = {options.label, *options.questions, *options.counts} - {None, ""}
+    is_table = bool(columns) and {plain_name(str(name)) for name in columns} <= peek(path).marks
+    if not (name := tool or (None if is_table else detect_format(path))):
+        return None
+    if not path.is_dir():
+        head_of(path)
+    if name not in FORMATS:
+        read = load_plugin(PLUGGED, name)
+        try:
+            frame = read(path)
+        except MoralEntropyError:
+            raise
+        except Exception as error:
+            raise failed(name, f"to read {path.name}", error) from error
+        log = ReadingLog([f"format: {name} (named; a plugin)."])
+        return replace(open_source(frame), name=path.name, sha256=digest_of([path]) if path.is_file() else "", log=log)
+    log = ReadingLog([f"format: {name} ({'named' if tool else 'detected'})."])
+    frame = FORMATS[name].read(path, log)
+    ours = tuple(frame.collect_schema().names()[: len(ROLES)]) == ROLES
+    unsaid = ours and NOBODY_NAMED not in log.notes and frame.get_column("annotator").is_null().all()
+    if unsaid and not options.anonymous and not options.annotator:
+        problem = f"none of the {frame.height:,} votes of {path.name} says who voted"
+        refuse(f"{problem}. Export with annotators, or read them as anonymous=True (CLI: --anonymous).")
+    textual = ours or peek(path).kind == "text"
+    return from_polars(frame, path.name, textual=textual, sha256=digest_of(files_of(name, path)), log=log)
 
 
 def _paths(source: Any, options: ReadOptions) -> list[Path]:
@@ -194,68 +224,59 @@ def _paths(source: Any, options: ReadOptions) -> list[Path]:
         else:
             paths += map(Path, matches)
     if len(paths) == 1 and paths[0].is_dir() and options.format == "auto" and detect_format(paths[0]) is None:
-        return _tables_in(paths[0]) or paths
+        return tables_in(paths[0]) or paths
     return paths
-
-
-def _tables_in(folder: Path) -> list[Path]:
-    """Return the tables of a folder that is no export: files of one kind, but for hidden ones."""
-    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith((".", "~"))]
-    tables = [path for path in files if suffix_of(path) in {*EXTENSIONS, "xlsx"} and suffix_of(path) != "parquet"]
-    return tables if tables and len({suffix_of(path) for path in tables}) == 1 and len(tables) > 1 else []
 
 
 def _join(parts: Sequence[Source], table: Source, options: ReadOptions) -> Source:
     """Put tables of one layout below each other; without a column of annotators each may be an annotator."""
-    parts = _alike_columns(parts)
     log, kind = table.log, "sheets" if table.parts and table.textual else "files"
-    names = list(dict.fromkeys(name for part in parts for name in part.columns))
+    frames = _alike_columns(parts)
+    names = list(dict.fromkeys(name for frame in frames for name in frame.columns))
     roles = find_columns(names, options, table.name)
     people = not options.anonymous and not roles.get("annotator")
-    people = people and (bool(roles.get("label")) or _same_items(parts, roles.get("item") or roles.get("text")))
+    people = people and (bool(roles.get("label")) or _same_items(frames, roles.get("item") or roles.get("text")))
     if people and len({part.name for part in parts}) < len(parts):
         refuse(f"two of the {kind} have the same name, and each is an annotator. Rename one.")
     for part in parts:
         log.add(part.log)
-    frames = []
-    for part in parts:
-        frame = pl.DataFrame([_as_cells(part.column(name)) for name in part.columns])
-        frames.append(frame.with_columns(pl.lit(part.name).alias("annotator")) if people else frame)
+    if people:
+        pairs = zip(frames, parts, strict=True)
+        frames = [frame.with_columns(pl.lit(part.name).alias("annotator")) for frame, part in pairs]
     listed = shown([part.name for part in parts])
     log.note(f"{len(parts)} {kind}{', each an annotator' if people else ' read as one'}: {listed}.")
-    frame = pl.concat(frames, how="diagonal_relaxed")
-    return from_polars(frame, table.name, textual=True, sha256=table.sha256, log=log)
+    return from_polars(
+        pl.concat(frames, how="diagonal_relaxed"), table.name, textual=True, sha256=table.sha256, log=log
+    )
 
 
-def _as_cells(column: pl.Series) -> pl.Series:
-    return column if column.dtype == pl.List(pl.String) else as_text(column).alias(column.name)
-
-
-def _alike_columns(parts: Sequence[Source]) -> list[Source]:
-    """Give the columns of all parts the names of the first part's; a lone column that differs holds the labels."""
-    spelling = {plain_name(name): name for name in parts[0].columns}
+def _alike_columns(parts: Sequence[Source]) -> list[pl.DataFrame]:
+    """Read parts as texts, with the first part's names of columns; a lone column that differs holds the labels."""
+    first = {plain_name(name): name for name in parts[0].columns}
     shared = set.intersection(*({plain_name(name) for name in part.columns} for part in parts))
     lone = [[name for name in part.columns if plain_name(name) not in shared] for part in parts]
     if not shared or (len(shared) < 2 and any(len(names) != 1 for names in lone)):
-        odd = max(parts[1:], key=lambda part: len({plain_name(name) for name in part.columns} ^ set(spelling)))
+        odd = max(parts[1:], key=lambda part: len({plain_name(name) for name in part.columns} ^ set(first)))
         columns = f"{parts[0].name} has the columns {shown(parts[0].columns)}, {odd.name} has {shown(odd.columns)}"
         refuse(f"{columns}: files that are read together have the same columns. Rename them.", UsageError)
-    if all(len(names) == 1 for names in lone) and "label" not in shared:
-        return [_renamed(part, {names[0]: "label"}, spelling) for part, names in zip(parts, lone, strict=True)]
-    return [_renamed(part, {}, spelling) for part in parts]
+    are_labels = all(len(names) == 1 for names in lone) and "label" not in shared
+    frames = []
+    for part, names in zip(parts, lone, strict=True):
+        name_of = {name: first.get(plain_name(name), name) for name in part.columns}
+        name_of |= {names[0]: "label"} if are_labels else {}
+        columns_of = ((part.column(name), alias) for name, alias in name_of.items())
+        is_list = pl.List(pl.String)
+        frames.append(
+            pl.DataFrame([(cells if cells.dtype == is_list else as_text(cells)).alias(to) for cells, to in columns_of])
+        )
+    return frames
 
 
-def _renamed(part: Source, names: dict[str, str], spelling: dict[str, str]) -> Source:
-    new = {name: names.get(name) or spelling.get(plain_name(name), name) for name in part.columns}
-    old = {after: before for before, after in new.items()}
-    return replace(part, columns=tuple(new.values()), fetch=lambda name: part.fetch(old[name]).alias(name))
-
-
-def _same_items(parts: Sequence[Source], item: str | None) -> bool:
+def _same_items(frames: Sequence[pl.DataFrame], item: str | None) -> bool:
     """Return whether parts are about the same items, each of which is once in a part."""
-    if item is None or any(item not in part.columns for part in parts):
+    if item is None or any(item not in frame.columns for frame in frames):
         return False
-    ids = [as_text(part.column(item)).drop_nulls() for part in parts]
+    ids = [frame.get_column(item).drop_nulls() for frame in frames]
     if any(column.n_unique() < len(column) for column in ids):
         return False
     first, second = sorted(ids[:2], key=len)

@@ -3,10 +3,10 @@
 Reads CSV, TSV, Excel, Parquet, JSON Lines and JSON arrays of records, each also gzipped. The extension says what a file
 is; its first bytes correct it. Columns are fetched one at a time. Knows nothing of what a column means.
 
-Of text, a byte-order mark decides on the encoding; bytes without one are UTF-8, else UTF-16 if every other byte is
-zero, else Windows-1252. The delimiter is whichever splits the header most; comment lines, titles and blank lines above
-the header are skipped. Decimal commas become points where the comma is not the delimiter. The sheet of a workbook is
-the one that the user names, or the only one with data (needs the extra `excel`). What is guessed goes into the log.
+Of text, a byte-order mark decides on the encoding; bytes without one are UTF-8, else Windows-1252. The delimiter is
+whichever splits the header most; comment lines, titles and blank lines above the header are skipped. Decimal commas
+become points where the comma is not the delimiter. The sheet of a workbook is the one that the user names, or the only
+one with data (needs the extra `excel`). What is guessed goes into the log.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ import io
 import json
 import lzma
 import re
+import stat
 import sys
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import Any
 
 import polars as pl
 
@@ -40,14 +41,11 @@ from moral_entropy.votes.labels import NUMBER, series_of
 from moral_entropy.votes.table import ReadingLog, one_line, refuse, shown
 
 UTF8_BOM = codecs.BOM_UTF8
-# The mark of UTF-32 begins with that of UTF-16, and goes first.
-BOMS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 NOT_WINDOWS = re.compile(
     rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x81\x8d\x8f\x90\x9d]"
     rb"|[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
 """Control characters, bytes without a meaning, and letters of UTF-8: text of Windows-1252 has none of them."""
-HEAD = 512
 
 
 def to_utf8(data: bytes, name: str, log: ReadingLog | None = None, encoding: str | None = None) -> bytes:
@@ -75,50 +73,42 @@ def to_utf8(data: bytes, name: str, log: ReadingLog | None = None, encoding: str
     if not encoding and (encoding := marked_encoding(data)) and log:
         log.note(f"encoding: {encoding.upper()}.")
     if encoding:
-        return _decoded_as(data, encoding, name)
+        try:
+            data = data.decode(encoding).encode()
+        except LookupError:
+            refuse(f"encoding is {encoding!r}, which Python does not know. Common: utf-8, utf-16, cp1252.", UsageError)
+        except (UnicodeError, AssertionError):
+            way = "Save it as UTF-8, or name another encoding (--encoding)"
+            refuse(f"{name} is not {encoding.upper()} throughout. {way}.")
     data = data.removeprefix(UTF8_BOM)
     if b"\0" in data:
-        refuse(f"{name} holds {data.count(0):,} zero bytes, the first at {data.index(0):,}. Was it copied whole?")
+        problem = f"{name} holds {data.count(0):,} zero bytes, the first at {data.index(0):,}"
+        refuse(f"{problem}. Copy it anew, save it as UTF-8, or name its encoding (--encoding utf-16-le).")
     try:
         data.decode()
     except UnicodeDecodeError as error:
         at, line = error.start, data.count(b"\n", 0, error.start) + 1
     else:
         return data
-    place = f"byte {at:,} (line {line:,}) is 0x{data[at]:02x}"
-    if log is None:
-        refuse(f"{name} is not UTF-8: {place}. Export it anew.")
-    if NOT_WINDOWS.search(data):
-        way = "Save it as UTF-8, or name its encoding (--encoding cp1250)"
-        refuse(f"{name} is neither UTF-8 nor Windows-1252: {place}. {way}.")
+    if log is None or NOT_WINDOWS.search(data):
+        kind, way = "neither UTF-8 nor Windows-1252", "Save it as UTF-8, or name its encoding (--encoding cp1250)"
+        refuse(f"{name} is {kind}: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. {way}.")
     where = f"byte 0x{data[at]:02x} in line {line:,}"
     log.note(f"the file is not UTF-8 ({where}) and is read as Windows-1252 (--encoding names another).")
-    return _decoded_as(data, "cp1252", name)
+    return data.decode("cp1252").encode()
 
 
 def marked_encoding(data: bytes) -> str:
-    """Return the encoding that a byte-order mark names, or zeros in every other byte; empty for none, and for UTF-8."""
-    marked = next((encoding for bom, encoding in BOMS.items() if data.startswith(bom)), "")
-    even, odd = data[:HEAD:2], data[1:HEAD:2]
-    for zeros, others, encoding in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
-        if not marked and len(zeros) > 1 and not others.count(0) and zeros.count(0) > 0.7 * len(zeros):
-            return encoding
-    return marked
-
-
-def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
-    try:
-        return data.decode(encoding).removeprefix("\ufeff").encode()
-    except LookupError:
-        refuse(f"encoding is {encoding!r}, which Python does not know. Common: utf-8, utf-16, cp1252.", UsageError)
-    except (UnicodeError, AssertionError):
-        refuse(f"{name} is not {encoding.upper()} throughout. Save it as UTF-8, or name another encoding (--encoding).")
+    """Return the encoding that a byte-order mark names; empty for none, and for UTF-8."""
+    return "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else ""
 
 
 # Python refuses cells of more than 128 kB otherwise.
 csv.field_size_limit(1 << 30)
 DELIMITERS = ",;\t|"
-COMMENTS = ("# ", "//", "% ")
+SKIPPED = re.compile(r"\s*(#( .*)?|//.*|% .*|sep=.)?\s*", flags=re.IGNORECASE)
+"""A line above the header that is blank, a comment, or a hint for Excel."""
+
 SAMPLE_BYTES, SAMPLE_ROWS = 1 << 16, 30
 DECIMAL_COMMA = r"^\s*-?\d+(,\d+)?\s*$"
 HALVES = r"^\s*-?\d+(,(0|5|25|50|75))?\s*$"
@@ -127,7 +117,6 @@ HALVES = r"^\s*-?\d+(,(0|5|25|50|75))?\s*$"
 LEVELS = " / "
 """Stands between the two levels of a header with merged cells."""
 DUPLICATED = "_duplicated_"
-SHOWN = 60
 
 
 def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -142,24 +131,23 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
     log
         Where notes go.
     """
-    data = _with_line_ends(data)
+    if b"\n" not in data[:SAMPLE_BYTES]:
+        # "CSV (Macintosh)" of Excel.
+        data = data.replace(b"\r", b"\n")
     names, delimiter, start, above = find_header(data, path)
-    _check_header(names, path.name)
     try:
         frame = pl.read_csv(data[start:] if start else data, separator=delimiter, infer_schema=False)
-    except pl.exceptions.NoDataError:
-        refuse(f"{path.name} has no header and no rows.")
     except pl.exceptions.PolarsError as error:
         unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
         raise VotesError(_fault(data, len(names), delimiter, start, path.name) or unreadable) from error
-    quoted = b'"' in data and _swallows_rows(frame, delimiter)
-    if quoted and (problem := _fault(data, len(names), delimiter, start, path.name)):
+    # A cell that holds whole rows, as after a double quote within a quoted cell (`"a"b"`).
+    rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
+    swallowed = b'"' in data and any(column.str.contains(rows).any() for column in frame.get_columns())
+    if swallowed and (problem := _fault(data, len(names), delimiter, start, path.name)):
         refuse(problem)
-    if frame.width == len(names):
-        # polars leaves doubled quotes in names.
-        frame.columns = _distinct_names(names)
-    frame = _tidied(frame, above, log)
-    return _with_decimal_points(frame, log, HALVES if delimiter == "," else DECIMAL_COMMA)
+    # polars leaves doubled quotes in names.
+    names = names if frame.width == len(names) else frame.columns
+    return _tidied(frame, names, above, path.name, log, HALVES if delimiter == "," else DECIMAL_COMMA)
 
 
 def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]]:
@@ -168,27 +156,38 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
     Returns
     -------
     tuple
-        Its cells, the delimiter, the position of its first byte, and the lines above it that are neither blank nor a
-        hint such as `sep=;`.
+        Its cells, the delimiter, the position of its first byte, and the lines above it that are not blank.
 
     Examples
     --------
     >>> find_header(b"# votes of May\nitem;label\n1;5,0\n", Path("votes.csv"))
     (['item', 'label'], ';', 15, ['# votes of May'])
     """
-    lines = _sample(data)
-    first, hint = _first_line(lines)
-    promised = "\t" if ".tsv" in path.suffixes or ".tab" in path.suffixes else ","
-    try:
-        delimiter = hint or _most_regular(lines[first:], promised)
-        rows, ends = _rows(lines[first:], delimiter)
-        at = _header_row(rows)
-    except csv.Error as error:
-        refuse(f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line.")
-    skipped = first + (ends[at - 1] if at else 0)
+    end = len(data) if len(data) <= SAMPLE_BYTES else data.rfind(b"\n", 0, SAMPLE_BYTES) + 1 or data.find(b"\n") + 1
+    lines = io.StringIO(data[: end or None].decode(errors="replace")).readlines()
+    first = next((at for at, line in enumerate(lines) if not SKIPPED.fullmatch(line)), 0)
+    promised = "\t" if suffix_of(path) in ("tsv", "tab") else ","
+    rows_of: dict[str, list[tuple[list[str], int]]] = {delimiter: [] for delimiter in DELIMITERS}
+    for delimiter, rows in rows_of.items():
+        reader = csv.reader(lines[first:], delimiter=delimiter)
+        # What follows the header may still be read otherwise.
+        with suppress(csv.Error):
+            rows.extend((row, reader.line_num) for row in islice(reader, SAMPLE_ROWS))
+
+    def regularity(delimiter: str) -> tuple[bool, int, int, bool]:
+        """Return whether it splits the first two rows alike, then how many rows, into how many cells."""
+        lengths = [len(row) for row, _ in rows_of[delimiter] if any(map(str.strip, row))]
+        width, n_rows = max(Counter(lengths).items(), key=lambda pair: pair[::-1], default=(0, 0))
+        first_two = len(set(lengths[:2])) == 1 < max(lengths[:2])
+        return first_two, n_rows if width > 1 else 0, width, delimiter == promised
+
+    delimiter = max(DELIMITERS, key=regularity)
+    if not (rows := rows_of[delimiter]):
+        refuse(f"the first line of {path.name} is no header. Save it as CSV (UTF-8), one row per line.")
+    at = _header_row([row for row, _ in rows])
+    skipped = first + (rows[at - 1][1] if at else 0)
     start = sum(len(line.encode()) for line in lines[:skipped])
-    titles = (line.strip().rstrip(delimiter) for line in lines[:skipped])
-    return rows[at] if rows else [], delimiter, start, [text for text in titles if text and not _delimiter_hint(text)]
+    return rows[at][0], delimiter, start, [text for line in lines[:skipped] if (text := line.strip().rstrip(delimiter))]
 
 
 def _header_row(rows: Sequence[Sequence[str]]) -> int:
@@ -199,142 +198,64 @@ def _header_row(rows: Sequence[Sequence[str]]) -> int:
     >>> _header_row([["Survey of May"], [], ["item", "rater", "vote"], ["1", "ann", "yes"]])
     2
     """
-    widths = Counter(_length(row) for row in rows if _filled(row))
+    places = [[at + 1 for at, cell in enumerate(row) if cell.strip()] for row in rows]
+    widths = Counter(filled[-1] for filled in places if filled)
     # The wider of two that are equally frequent: short rows are titles.
     width = max(widths, key=lambda width: (widths[width], width), default=0)
-    if width < 2:
-        return 0
-    wide = (at for at, row in enumerate(rows) if _filled(row) > 1 and 2 * _length(row) > width)
-    return next(wide, 0)
+    wide = (at for at, filled in enumerate(places) if len(filled) > 1 and 2 * filled[-1] > width)
+    return next(wide, 0) if width > 1 else 0
 
 
-def _check_header(names: Sequence[str], source: str) -> None:
-    """Refuse a first line of numbers alone, which is a vote and no header."""
+def _tidied(
+    frame: pl.DataFrame, names: Sequence[str], above: Sequence[str], source: str, log: ReadingLog, number: str
+) -> pl.DataFrame:
+    """Name the columns; take away empty rows, blanks around names, and nameless columns that say nothing.
+
+    Parameters
+    ----------
+    frame
+        Texts below the header.
+    names
+        The header, in which names may be twice.
+    above
+        Lines above the header.
+    source
+        What was read, for errors.
+    log
+        Where notes go.
+    number
+        Pattern of cells that may be numbers with a decimal comma.
+    """
     if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in names):
         problem = f"{source} seems to have no header: its first line is {shown(names)}"
         refuse(f"{problem}. Add a first line with names of columns, such as item,annotator,label.")
-
-
-def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.DataFrame:
-    """Take away empty rows, blanks around names, and columns without a name that are empty or number the rows."""
     if above:
-        first = above[0] if len(above[0]) <= SHOWN else f"{above[0][:SHOWN]}…"
         lines = "1 line" if len(above) == 1 else f"{len(above)} lines"
-        log.note(f"skipped above the header: {lines}, the first is {first!r}.")
-    frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    gone = [name for name in frame.columns if _is_unnamed(name) and _says_nothing(frame.get_column(name))]
-    if any(not frame.get_column(name).is_null().all() for name in gone):
-        log.note("a column without a name numbers the rows and is not read.")
-    frame = frame.drop(gone)
-    plain = [name.strip() for name in frame.columns]
-    if plain != frame.columns and len(set(plain)) == len(plain):
-        frame.columns = plain
-    twice = sorted({name.split(DUPLICATED)[0] for name in frame.columns if DUPLICATED in name})
-    if twice:
-        names, later = ", ".join(map(repr, twice)), f"{twice[0] + DUPLICATED + '0'!r} and so on"
-        log.note(f"the header has {names} more than once; the later ones are called {later}.")
-    return frame
-
-
-def _distinct_names(names: Sequence[str]) -> list[str]:
-    """Number the later ones of columns with the same name."""
-    times: dict[str, int] = {}
+        log.note(f"skipped above the header: {lines}, the first is {shown(above[:1])!r}.")
+    times: Counter[str] = Counter()
     distinct = []
-    for name in names:
-        before = times.get(name, 0)
-        distinct.append(f"{name}{DUPLICATED}{before - 1}" if before else name)
-        times[name] = before + 1
-    return distinct
-
-
-def _is_unnamed(name: str) -> bool:
-    return not name.split(DUPLICATED)[0].strip() or name.startswith(("Unnamed: ", "__UNNAMED__"))
-
-
-def _says_nothing(column: pl.Series) -> bool:
-    if column.is_null().all():
-        return True
-    number = column.cast(pl.Int64, strict=False)
-    return number.null_count() == 0 and number[0] in (0, 1) and bool((number.diff().drop_nulls() == 1).all())
-
-
-def _with_line_ends(data: bytes) -> bytes:
-    """Return the data with line feeds; old files of the Macintosh have carriage returns alone."""
-    head = data[:SAMPLE_BYTES]
-    return data.replace(b"\r", b"\n") if b"\n" not in head and b"\r" in head else data
-
-
-def _sample(data: bytes) -> list[str]:
-    """Return the first lines, with their ends."""
-    head = data[:SAMPLE_BYTES]
-    if len(data) > SAMPLE_BYTES and b"\n" in head:
-        head = head[: head.rindex(b"\n") + 1]
-    elif len(data) > SAMPLE_BYTES:
-        end = data.find(b"\n")
-        head = data[: end + 1 if end >= 0 else len(data)]
-    return re.findall(r"[^\n]*\n|[^\n]+", head.decode(errors="replace")) or [""]
-
-
-def _first_line(lines: Sequence[str]) -> tuple[int, str]:
-    """Return the first line that is neither blank nor a comment nor a hint, and the delimiter that a hint names."""
-    hint = ""
-    for at, line in enumerate(lines):
-        text = line.strip()
-        hint = _delimiter_hint(text) or hint
-        if text and not _delimiter_hint(text) and not _is_comment(text, lines[at + 1 : at + 2]):
-            return at, hint
-    return 0, hint
-
-
-def _delimiter_hint(text: str) -> str:
-    hint = re.fullmatch(r"sep=(.)", text, flags=re.IGNORECASE)
-    return hint[1] if hint and hint[1] in DELIMITERS else ""
-
-
-def _is_comment(text: str, following: Sequence[str]) -> bool:
-    if text == "#" or text.startswith(COMMENTS):
-        return True
-    if not text.startswith("#"):
-        return False
-    # A header may begin with a number sign too: then the line below has as many cells.
-    marks = [mark for mark in DELIMITERS if mark in text]
-    return not any(text.count(mark) == line.count(mark) for line in following for mark in marks)
-
-
-def _most_regular(lines: Sequence[str], promised: str) -> str:
-    """Return the delimiter that splits the first two rows, then the most rows, into the same number of cells."""
-
-    def regularity(delimiter: str) -> tuple[bool, int, int, bool]:
-        lengths = [len(row) for row in _rows(lines, delimiter)[0] if _filled(row)]
-        width, n_rows = max(Counter(lengths).items(), key=lambda pair: pair[::-1], default=(0, 0))
-        first_two = len(set(lengths[:2])) == 1 < max(lengths[:2])
-        return first_two, n_rows if width > 1 else 0, width, delimiter == promised
-
-    return max(DELIMITERS, key=regularity)
-
-
-def _rows(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
-    """Split the first rows into cells; also return how many lines have been read after each."""
-    reader = csv.reader(lines, delimiter=delimiter)
-    rows, ends = [], []
-    try:
-        for row in islice(reader, SAMPLE_ROWS):
-            rows.append(row)
-            ends.append(reader.line_num)
-    except csv.Error:
-        # What follows the header may still be read otherwise.
-        if not rows:
-            raise
-    return rows, ends
-
-
-def _filled(row: Sequence[str | None]) -> int:
-    return sum(bool(cell and cell.strip()) for cell in row)
-
-
-def _length(row: Sequence[str | None]) -> int:
-    """Return the number of cells without empty ones at the end."""
-    return max((at + 1 for at, cell in enumerate(row) if cell and cell.strip()), default=0)
+    for name in map(str.strip, names):
+        distinct.append(f"{name}{DUPLICATED}{times[name] - 1}" if times[name] else name)
+        times[name] += 1
+    frame.columns = distinct
+    frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    for name in distinct:
+        if not name.split(DUPLICATED)[0] or name.startswith(("Unnamed: ", "__UNNAMED__")):
+            number_r = frame.get_column(name).cast(pl.Int64, strict=False)
+            if frame.get_column(name).is_null().all():
+                frame = frame.drop(name)
+            elif not number_r.null_count() and number_r[0] in (0, 1) and (number_r.diff().drop_nulls() == 1).all():
+                frame = frame.drop(name)
+                log.note("a column without a name numbers the rows and is not read.")
+    if twice := sorted(name for name, n in times.items() if n > 1 and name in frame.columns):
+        names_of, later = ", ".join(map(repr, twice)), f"{twice[0] + DUPLICATED + '0'!r} and so on"
+        log.note(f"the header has {names_of} more than once; the later ones are called {later}.")
+    texts = {name: column.drop_nulls().str for name, column in zip(frame.columns, frame.get_columns(), strict=True)}
+    commas = [name for name, cells in texts.items() if cells.contains(",").any() and cells.contains(number).all()]
+    if commas:
+        log.note(f"decimal commas are read as points: {', '.join(commas)}.")
+        frame = frame.with_columns(pl.col(commas).str.replace(",", ".", literal=True))
+    return frame
 
 
 def _fault(data: bytes, width: int, delimiter: str, start: int, name: str) -> str:
@@ -354,22 +275,6 @@ def _fault(data: bytes, width: int, delimiter: str, start: int, name: str) -> st
     return ""
 
 
-def _swallows_rows(frame: pl.DataFrame, delimiter: str) -> bool:
-    """Return whether a cell holds whole rows, as after a double quote within a quoted cell (`"a"b"`)."""
-    rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
-    return any(column.str.contains(rows).any() for column in frame.get_columns())
-
-
-def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
-    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    columns = {name: frame.get_column(name).drop_nulls().str for name in texts}
-    commas = [name for name, cells in columns.items() if cells.contains(",").any() and cells.contains(pattern).all()]
-    if commas:
-        log.note(f"decimal commas are read as points: {', '.join(commas)}.")
-    return frame.with_columns(pl.col(commas).str.replace(",", ".", literal=True)) if commas else frame
-
-
-WORKBOOK = "xl/workbook"
 SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"')
 LONG_NUMBER = re.compile(
@@ -378,15 +283,6 @@ LONG_NUMBER = re.compile(
 )
 MOST_CELLS = 50_000_000
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
-
-
-def is_workbook(data: bytes) -> bool:
-    """Return whether a zip file is an Excel workbook."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return any(name.startswith(WORKBOOK) for name in archive.namelist())
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
-        return False
 
 
 def read_workbook(
@@ -420,10 +316,12 @@ def read_workbook(
         if not names:
             sheets = ", ".join(book.sheet_names)
             refuse(f"{path.name} has no sheet {sheet!r}. Sheets: {sheets}. Name one with --sheet.", UsageError)
-        cells = {name: _cells(book, name) for name in names}
+        cells = {name: book.load_sheet(name, header_row=None, dtypes="string").to_polars() for name in names}
     except fastexcel.FastExcelError as error:
         refuse(f"{path.name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
-    cells = {name: frame for name, frame in cells.items() if frame.height > 1 and frame.width > 1}
+    blank = pl.all().is_null() | (pl.all().str.strip_chars() == "")
+    cells = {name: frame.filter(~pl.all_horizontal(blank)) for name, frame in cells.items() if frame.width > 1}
+    cells = {name: frame for name, frame in cells.items() if frame.height > 1}
     if not cells:
         refuse(f"{path.name} has no sheet with a header and rows. Sheets: {', '.join(book.sheet_names)}.")
     if len(cells) == 1 and len(book.sheet_names) > 1:
@@ -444,12 +342,9 @@ def read_workbook(
 def _with_header(cells: pl.DataFrame, name: str, log: ReadingLog) -> pl.DataFrame:
     rows = [[cell or "" for cell in row] for row in cells.head(SAMPLE_ROWS).rows()]
     at = _header_row(rows)
-    _check_header(rows[at], name)
     names = _two_levels(rows[at], rows[at + 1]) if at + 1 < len(rows) else []
-    body = cells.slice(at + 1 + bool(names))
-    body.columns = _distinct_names(names or rows[at])
-    body = _tidied(body, [" ".join(cell for cell in row if cell) for row in rows[:at]], log)
-    return _with_decimal_points(body, log, HALVES)
+    above = [" ".join(cell for cell in row if cell) for row in rows[:at]]
+    return _tidied(cells.slice(at + 1 + bool(names)), names or rows[at], above, name, log, HALVES)
 
 
 def _two_levels(top: Sequence[str], below: Sequence[str]) -> list[str]:
@@ -493,15 +388,6 @@ def _check_sheets(data: bytes, name: str) -> None:
             refuse(f"{problem}. First: {long[0].decode()}. Format the column as text and enter the ids anew.")
 
 
-def _cells(book: Any, name: str) -> pl.DataFrame:
-    """Return all cells of a sheet, without rows and columns at the edges that are empty."""
-    frame: pl.DataFrame = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
-    if not frame.width:
-        return frame
-    blank = pl.all().is_null() | (pl.all().str.strip_chars() == "")
-    return frame.filter(~pl.all_horizontal(blank))
-
-
 # --- The table and where it comes from ------------------------------------------------------------------------------
 
 EXTENSIONS = {
@@ -514,8 +400,6 @@ MOST_BYTES = 1 << 30
 """Streams, and gzipped files once unpacked, are read up to this size."""
 
 STEP = 1 << 20
-MOST_MEMBERS = 10_000
-MOST_LINES = 20_000_000
 HALF_CHARACTER = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F][0-9a-fA-F])\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -568,7 +452,7 @@ class Source:
 
 
 def open_source(source: Any, options: ReadOptions | None = None) -> Source:
-    """Open a path, a glob or list of Parquet parts, or a dataframe.
+    """Open a path or a dataframe.
 
     Parameters
     ----------
@@ -583,8 +467,7 @@ def open_source(source: Any, options: ReadOptions | None = None) -> Source:
     >>> open_source(frame).columns
     ('item', 'label')
     """
-    paths = isinstance(source, (list, tuple)) and all(isinstance(part, (str, Path)) for part in source)
-    opened = open_files(source, options) if paths or isinstance(source, (str, Path)) else _open_frame(source)
+    opened = open_file(Path(source), options) if isinstance(source, (str, Path)) else _open_frame(source)
     if len(opened.columns) < 2:
         columns = f"only one column, {shown(opened.columns)!r}" if opened.columns else "no columns"
         refuse(f"{opened.name} has {columns}. Votes need an item, an annotator and a label, in columns of their own.")
@@ -605,52 +488,48 @@ def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> 
     return Source(name, tuple(frame.collect_schema().names()), rows, fetch, **facts)
 
 
-def _frame_of_records(source: list[Any] | Mapping[Any, Any]) -> pl.DataFrame:
-    """Return records, columns by name, or {annotator: {item: label}}, as a table."""
-    values = list(source.values()) if isinstance(source, Mapping) else source
-    if isinstance(source, Mapping) and (table := _votes_of_map(source, ReadingLog())) is not None:
-        return table
-    try:
-        return pl.DataFrame(source, strict=False, infer_schema_length=None)
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        why = str(error).splitlines()[0]
-        refuse(f"these {len(values):,} records are no table: {why}. Give a list of dicts, or columns of one length.")
-
-
 def _open_frame(source: Any) -> Source:
     import narwhals.stable.v2 as nw
 
     if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
         return from_polars(source, f"a polars {type(source).__name__}")
     if isinstance(source, list | Mapping):
-        return from_polars(_frame_of_records(source), "records")
+        if not source:
+            refuse("the list of files is empty. Check the path and the folder you are in.")
+        table = _votes_of_map(source, ReadingLog())
+        try:
+            frame = pl.DataFrame(source, strict=False, infer_schema_length=None) if table is None else table
+        except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            way = "Give a list of dicts, or columns of one length"
+            refuse(f"these {len(source):,} records are no table: {one_line(error)}. {way}.")
+        return from_polars(frame, "records")
     if hasattr(source, "with_format") and hasattr(source, "features"):
         # A Dataset of Hugging Face: its columns as Arrow has them.
         source = source.with_format("arrow")[:]
     try:
-        frame = nw.from_native(source)
+        native = nw.from_native(source)
     except TypeError:
         refuse(f"votes come from a path or a dataframe, not from {type(source).__name__}.")
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    kind, names = str(frame.implementation.value), frame.columns
+    if isinstance(native, nw.LazyFrame):
+        native = native.collect()
+    kind, names = str(native.implementation.value), native.columns
     if not all(isinstance(name, str) for name in names):
         refuse(f"column {names[0]!r} of the {kind} dataframe has no name. Name the columns by strings.")
     try:
         if kind in ("polars", "pyarrow"):
-            return from_polars(frame.to_polars(), f"a {kind} dataframe")
+            return from_polars(native.to_polars(), f"a {kind} dataframe")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         refuse(f"the {kind} dataframe has a column that cannot be read: {one_line(error)}. Cast it to text.")
 
     def fetch(name: str) -> pl.Series:
-        column = frame.get_column(name)
+        column = native.get_column(name)
         empty = column.is_null()
         if column.dtype.is_numeric() and not (empty.any() and column.dtype.is_integer()):
             return pl.Series(column.name, column.to_numpy())
         cells = zip(column.to_list(), empty.to_list(), strict=True)
         return series_of(column.name, [None if gone or cell != cell else cell for cell, gone in cells])
 
-    return Source(f"a {kind} dataframe", tuple(names), len(frame), fetch)
+    return Source(f"a {kind} dataframe", tuple(names), len(native), fetch)
 
 
 # --- Paths and streams --------------------------------------------------------------------------------------------
@@ -677,7 +556,10 @@ def on_disk(source: Any) -> Iterator[Any]:
         return
     with TemporaryDirectory(prefix="moral-entropy-") as folder:
         copy = Path(folder) / Path("stdin" if str(source) in STANDARD_INPUT else source).name
-        with _open_stream(source) as stream, copy.open("wb") as file:
+        standard = str(source) in STANDARD_INPUT
+        if standard and sys.stdin is None:
+            refuse("standard input is closed. Name a file with the votes.")
+        with nullcontext(sys.stdin.buffer) if standard else Path(source).open("rb") as stream, copy.open("wb") as file:
             size = 0
             while block := stream.read(STEP):
                 size += len(block)
@@ -690,85 +572,52 @@ def on_disk(source: Any) -> Iterator[Any]:
 
 def is_stream(source: Any) -> bool:
     """Tell whether a source is standard input, a pipe or a device, which can be read only once."""
-    if not isinstance(source, str | Path):
-        return False
-    path = Path(source)
-    return str(source) in STANDARD_INPUT or (_exists(path) and not path.is_file() and not path.is_dir())
-
-
-def _exists(path: Path) -> bool:
-    """Tell whether there is something at a path; a name that no system can have is an error in words."""
+    if not isinstance(source, str | Path) or str(source) in STANDARD_INPUT:
+        return isinstance(source, str | Path)
     try:
-        path.stat()
+        mode = Path(source).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
     except ValueError as error:
-        refuse(f"the name {str(path)!r} cannot be the name of a file: {error}.")
+        refuse(f"the name {str(source)!r} cannot be the name of a file: {error}.")
     except OSError as error:
-        refuse(f"{str(path)[:200]!r} cannot be read: {error.strerror}.")
-    return True
+        refuse(f"{str(source)[:200]!r} cannot be read: {error.strerror}.")
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _open_stream(source: str | Path) -> AbstractContextManager[BinaryIO]:
-    if str(source) not in STANDARD_INPUT:
-        return Path(source).open("rb")
-    if sys.stdin is None:
-        refuse("standard input is closed. Name a file with the votes.")
-    return nullcontext(sys.stdin.buffer)
-
-
-def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions | None = None) -> Source:
-    """Open one file, or the Parquet parts that a list of paths names."""
-    if isinstance(source, (str, Path)):
-        return _open_file(Path(source), options)
-    paths = sorted(Path(name) for name in source)
-    if not paths:
-        refuse("the list of files is empty. Check the path and the folder you are in.")
-    return open_parquet(paths, f"{_printable(paths[0])} … {_printable(paths[-1])}", digest_of(paths))
-
-
-def _open_file(path: Path, choices: ReadOptions | None) -> Source:
-    options, name, log = choices or ReadOptions(), _printable(path), ReadingLog()
+def open_file(path: Path, choices: ReadOptions | None = None) -> Source:
+    """Open a file of any kind."""
+    options, name, log = choices or ReadOptions(), printable(path), ReadingLog()
     parquet = head_of(path).startswith(MAGIC_PARQUET)
     raw = b"" if parquet else path.read_bytes()
     data = gunzip(raw, name) if raw.startswith(MAGIC_GZIP) else raw
-    kind = "parquet" if parquet else _kind(path, data)
+    kind = "parquet" if parquet else kind_of(path, data)
     if kind != "excel" and options.sheet is not None:
         refuse(f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet).", UsageError)
     if kind == "parquet":
         return open_parquet([path] if parquet else io.BytesIO(data), name, digest_of([path]))
-    facts = {"textual": kind in ("excel", "text"), "sha256": hashlib.sha256(raw).hexdigest(), "log": log}
     if kind == "excel":
         tables = read_workbook(data, path, options.sheet, log, choosable=choices is not None)
-    elif kind == "zip":
-        members = unzip(data, name)
-        tables = {member.stem: _parse(text, member, log, options) for member, text in members.items()}
     else:
-        return from_polars(_parse(data, path, log, options), name, **facts)
+        tables = {}
+        for member, content in (unzip(data, name) if kind == "zip" else {path: data}).items():
+            text = to_utf8(content, printable(member), log, options.encoding)
+            is_json = kind_of(member, content) != "text"
+            tables[member.stem] = (_read_json if is_json else read_delimited)(text, member, log)
     parts = tuple(from_polars(frame, part, textual=kind == "excel") for part, frame in tables.items())
+    facts = {"textual": kind in ("excel", "text"), "sha256": hashlib.sha256(raw).hexdigest(), "log": log}
     return from_polars(next(iter(tables.values())), name, parts=parts if len(parts) > 1 else (), **facts)
-
-
-def _parse(data: bytes, path: Path, log: ReadingLog, options: ReadOptions) -> pl.DataFrame:
-    """Parse a text file: CSV and the like, JSON, or JSON Lines."""
-    name, kind = _printable(path), _kind(path, data)
-    data = to_utf8(data, name, log, options.encoding)
-    return read_delimited(data, path, log) if kind == "text" else _read_json(data, kind, name, log)
 
 
 def unzip(data: bytes, name: str) -> dict[Path, bytes]:
     """Unpack the tables of a zip file in memory: by path, each with its bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = [
-                member
-                for member in archive.infolist()
-                if suffix_of(path := Path(member.filename)) in EXTENSIONS
-                and not path.name.startswith(".")
-                and "__MACOSX" not in path.parts
-            ]
+            names = {name: Path(name) for name in archive.namelist() if "__MACOSX" not in name}
+            tables = [name for name, path in names.items() if suffix_of(path) in EXTENSIONS and path.name[0] != "."]
+            members = [archive.getinfo(name) for name in tables]
             size = sum(member.file_size for member in members)
-            if not members or size > MOST_BYTES or len(members) > MOST_MEMBERS:
+            if not members or size > MOST_BYTES:
                 problem = f"{len(members):,} tables of {size:,} bytes" if members else "no table"
                 refuse(f"{name} is a zip file with {problem} in it. Unpack it, and name the file with the votes.")
             contents = {Path(member.filename): archive.read(member) for member in members}
@@ -777,7 +626,7 @@ def unzip(data: bytes, name: str) -> dict[Path, bytes]:
         refuse(f"{name} is a damaged or locked zip file: {one_line(error)}. Was it copied whole?")
 
 
-def _printable(path: Path) -> str:
+def printable(path: Path) -> str:
     """Return the name of a file, with a mark for every byte that no screen and no manifest can show."""
     return path.name.encode(errors="replace").decode()
 
@@ -796,7 +645,7 @@ def head_of(path: Path) -> bytes:
     except OSError as error:
         refuse(f"{str(path)!r} cannot be read: {error.strerror}.")
     if not head:
-        refuse(f"{_printable(path)} is empty (0 bytes). Was it written to the end?")
+        refuse(f"{printable(path)} is empty (0 bytes). Was it written to the end?")
     return head
 
 
@@ -827,15 +676,19 @@ def suffix_of(path: Path) -> str:
     return next((suffix[1:].lower() for suffix in reversed(path.suffixes) if suffix.lower() != ".gz"), "")
 
 
-def _kind(path: Path, data: bytes) -> str:
+def kind_of(path: Path, data: bytes) -> str:
     """Return what a file holds: excel, parquet, text, json or lines."""
     suffix, marked = suffix_of(path), marked_encoding(data)
     promised = EXTENSIONS.get(suffix, "")
     start = b"" if marked else data.removeprefix(UTF8_BOM).lstrip()[:1]
     if data.startswith(MAGIC_PARQUET):
         return "parquet"
-    if data.startswith(MAGIC_ZIP) and (is_workbook(data) or suffix not in ("xlsx", "xlsm")):
-        return "excel" if is_workbook(data) else "zip"
+    if data.startswith(MAGIC_ZIP):
+        with suppress(OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+            if any(name.startswith("xl/workbook") for name in zipfile.ZipFile(io.BytesIO(data)).namelist()):
+                return "excel"
+        if suffix not in ("xlsx", "xlsm"):
+            return "zip"
     problems = {
         "is a damaged Excel workbook. Save it anew.": data.startswith(MAGIC_ZIP),
         "is a workbook of an Excel before 2007. Save it as .xlsx or as CSV (UTF-8).": data.startswith(MAGIC_OLE),
@@ -848,8 +701,21 @@ def _kind(path: Path, data: bytes) -> str:
     }
     for problem, is_so in problems.items():
         if is_so:
-            refuse(f"{_printable(path)} {problem}")
+            refuse(f"{printable(path)} {problem}")
     return promised if promised == "text" else {b"[": "json", b"{": "lines"}.get(start, promised or "text")
+
+
+def open_parts(paths: Sequence[Path]) -> Source:
+    """Open the Parquet files that are parts of one table."""
+    name = f"{printable(min(paths))} … {printable(max(paths))}"
+    return open_parquet(sorted(paths), name, digest_of(sorted(paths)))
+
+
+def tables_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder, if they are of one kind and no Parquet parts; hidden files are none."""
+    files = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "~"))]
+    tables = [path for path in files if suffix_of(path) in {*EXTENSIONS, "xlsx"} - {"parquet"}]
+    return tables if len(tables) > 1 and len(set(map(suffix_of, tables))) == 1 else []
 
 
 def open_parquet(source: Any, name: str, sha256: str = "") -> Source:
@@ -865,8 +731,6 @@ def open_parquet(source: Any, name: str, sha256: str = "") -> Source:
 
 def json_records(data: bytes, name: str, *, array: bool) -> list[dict[str, Any]]:
     """Parse a JSON array of records, or JSON Lines: one record per line."""
-    if not array and (n_lines := data.count(b"\n")) > MOST_LINES:
-        refuse(f"{name} has {n_lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet.")
     lines = enumerate(data.split(b"\n"), 1)
     records = json_value(data, name) if array else [json_value(line, name, at) for at, line in lines if line.strip()]
     if not isinstance(records, list):
@@ -891,6 +755,24 @@ def json_value(data: bytes, name: str, line: int = 0) -> Any:
         refuse(f"{name} holds a number of more than 4,300 digits. Check what wrote it.")
 
 
+def _read_text(path: Path) -> bytes:
+    """Read a file that must be UTF-8, gzipped or not, without its byte-order mark."""
+    head_of(path)
+    raw = path.read_bytes()
+    return to_utf8(gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw, path.name)
+
+
+def read_json(path: Path) -> Any:
+    """Read a file that is one JSON value."""
+    return json_value(_read_text(path), path.name)
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Read the records of a JSON array, or of JSON Lines."""
+    data = _read_text(path)
+    return json_records(data, path.name, array=data.lstrip().startswith(b"["))
+
+
 def parse_json(data: bytes) -> Any:
     r"""Parse JSON; half a character (`\ud800` alone), which no table can hold, becomes a mark.
 
@@ -902,12 +784,13 @@ def parse_json(data: bytes) -> Any:
     return json.loads(HALF_CHARACTER.sub(rb"\\ufffd", data) if b"\\u" in data else data)
 
 
-def _read_json(data: bytes, kind: str, name: str, log: ReadingLog) -> pl.DataFrame:
-    if kind == "lines":
+def _read_json(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
+    array = kind_of(path, data) == "json"
+    if not array:
         with suppress(ValueError, RecursionError):
             if (table := _votes_of_map(parse_json(data), log)) is not None:
                 return table
-    records = json_records(data, name, array=kind == "json")
+    records = json_records(data, printable(path), array=array)
     keys = dict.fromkeys(key for record in records for key in record)
     return pl.DataFrame([series_of(key, [record.get(key) for record in records]) for key in keys])
 

@@ -59,7 +59,7 @@ class Ballot:
     gold_i, published_i
         Known truth, and labels someone already shipped; `UNKNOWN` where there is none.
     part
-        Name of the part when one question is fitted in several (`Votes.split`), else empty.
+        Name of the part when one question is fitted in several (`Votes.split_by`), else empty.
     row_v
         Row of the source that each vote came from, where further columns are kept (`Votes.kept`).
     levels
@@ -231,40 +231,18 @@ def ballot_from_codes(
         refuse(f"{len(annotator_a):,} annotators times {len(labels)} labels exceed {MAX_CODE:,} codes.")
     code_v = np.multiply(annotator_v, len(labels), dtype=np.int32, casting="unsafe")
     code_v += np.asarray(label_v).astype(np.int32, copy=False)
-    in_order = _in_order(item_v, code_v)
-    start_i, code_v = (_starts(item_v, n_items), code_v) if in_order else _sorted(item_v, code_v, n_items, n_codes)
-    positive = len(labels) - 1 if positive is None else positive
-    count_i = _filled(count_i, n_items, 1.0, np.float64)
-    gold, published = (_filled(label_i, n_items, UNKNOWN, np.int16) for label_i in (gold_i, published_i))
-    return Ballot(question, labels, positive, item_i, annotator_a, start_i, code_v, count_i, gold, published)
-
-
-def _in_order(item_v: Ints, code_v: Ints) -> bool:
-    """Return whether votes are sorted by item and code; looks at blocks that fit the cache."""
-    for at in range(0, len(code_v), BLOCK):
-        item, code = item_v[at : at + BLOCK + 1], code_v[at : at + BLOCK + 1]
-        rises, stays = item[1:] > item[:-1], item[1:] == item[:-1]
-        if not (rises | (stays & (code[1:] >= code[:-1]))).all():
-            return False
-    return True
-
-
-def _starts(item_v: Ints, n_items: int) -> NDArray[np.int64]:
-    """Return where each item's votes start, of sorted votes."""
-    # Needles of the votes' own type: anything else would copy all votes.
-    first_i = np.searchsorted(item_v, np.arange(n_items).astype(item_v.dtype))
-    return np.append(first_i, len(item_v)).astype(np.int64)
-
-
-def _sorted(item_v: Ints, code_v: Ints, n_items: int, n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Sort votes by item and code, as one 64-bit key per vote; return where each item's votes start, and the codes."""
+    # One key of 64 bits per vote sorts by item and code.
     key_v = item_v.astype(np.int64)
     key_v *= n_codes
     key_v += code_v
     key_v.sort()
     start_i = np.searchsorted(key_v, np.arange(n_items + 1, dtype=np.int64) * n_codes)
     key_v %= n_codes
-    return start_i.astype(np.int64), key_v.astype(np.int32)
+    code_v = key_v.astype(np.int32)
+    positive = len(labels) - 1 if positive is None else positive
+    count_i = _filled(count_i, n_items, 1.0, np.float64)
+    gold, published = (_filled(label_i, n_items, UNKNOWN, np.int16) for label_i in (gold_i, published_i))
+    return Ballot(question, labels, positive, item_i, annotator_a, start_i, code_v, count_i, gold, published)
 
 
 def _filled(values: Any, n_items: int, default: float, dtype: Any) -> NDArray[Any]:
@@ -371,33 +349,15 @@ class Votes:
             refuse(f"{len(ballots)} ballots are called {question!r}. Questions: {', '.join(self.questions)}.")
         return ballots[0]
 
-    def split(self, part_i: Ints, names: tuple[str, ...]) -> Votes:
-        """Cut every ballot in parts that are fitted on their own.
-
-        Parameters
-        ----------
-        part_i
-            For each item of `items`, the index of its part; `UNKNOWN` is a part of its own, called "(none)".
-        names
-            Names of the parts.
-        """
-        ballots = []
-        for ballot in self.ballots:
-            part_of = part_i[ballot.item_i]
-            for part in np.unique(part_of):
-                name = NO_DOMAIN if part == UNKNOWN else names[part]
-                ballots.append(ballot.take(np.flatnonzero(part_of == part), part=name))
-        return replace(self, ballots=tuple(ballots))
-
     def split_by(self, column: str) -> Votes:
         """Cut every ballot in parts that are fitted on their own, one for every value of a column that was kept."""
-        import polars as pl
-
-        values = self.extra[column].cast(pl.String)
-        names = tuple(values.drop_nulls().unique().sort().to_list())
-        code_of = {name: code for code, name in enumerate(names)}
-        part_i = values.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int32).to_numpy()
-        return self.split(np.asarray(part_i), names)
+        name_i = self.extra[column].fill_null(NO_DOMAIN).to_numpy()
+        ballots = []
+        for ballot in self.ballots:
+            part_of = name_i[ballot.item_i]
+            for name in sorted(set(part_of)):
+                ballots.append(ballot.take(np.flatnonzero(part_of == name), part=name))
+        return replace(self, ballots=tuple(ballots))
 
 
 @dataclass

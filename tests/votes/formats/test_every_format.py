@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from moral_entropy.cli.main import main
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.formats.exports import FORMATS, detect_format
-from moral_entropy.votes.formats.records import key_paths
+from moral_entropy.votes.formats.records import FORMATS, detect_format, key_paths
 from moral_entropy.votes.read import read_votes
 
 

@@ -1,7 +1,7 @@
 """Exports of annotation tools → long tables of votes: Label Studio, Argilla, Prodigy, MTurk, LeWiDi, saved datasets.
 
-For every tool there is a `detect_…`, which looks at names and keys only, and a `read_…`. What is no vote (skipped,
-rejected, drafts, spans, free text) is left out and counted. Of datasets of Hugging Face, Arrow streams are read whole,
+Every tool has a signature, which looks at names and keys only, and a reader. What is no vote (skipped, rejected,
+drafts, spans, free text) is left out and counted. Of datasets of Hugging Face, Arrow streams are read whole,
 Parquet one column at a time; classes get their names, and the splits are joined, with a column `split`. What their
 columns mean is left to the reader of tables, except for exports of Argilla and our own.
 """
@@ -9,35 +9,16 @@ columns mean is left to the reader of tables, except for exports of Argilla and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from moral_entropy.votes.columns import plain_name
-from moral_entropy.votes.formats.records import (
-    FORMATS,
-    ITEM_KEY,
-    QUESTION_KEY,
-    ExportedVotes,
-    Peek,
-    Record,
-    at,
-    dicts,
-    export_of,
-    first_of,
-    listed,
-    mapping,
-    paired,
-    peek,
-    read_json,
-    read_records,
-    read_rows,
-    scalars,
-    text_of,
-)
-from moral_entropy.votes.source import json_value, parse_json
+from moral_entropy.votes.formats.fields import Record, at, dicts, first_of, listed, mapping, paired, scalars, text_of
+from moral_entropy.votes.formats.records import ITEM_KEY, QUESTION_KEY, ExportedVotes, Peek, export_of, peek, read_rows
+from moral_entropy.votes.source import json_value, parse_json, read_json, read_records
 from moral_entropy.votes.table import ReadingLog, one_line, refuse
 
 # --- Label Studio: a JSON list of tasks; `completed_by` is the annotator, a control tag the question --------------
@@ -78,7 +59,10 @@ RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
 ARGILLA_KEYS = frozenset({"id", "_server_id", "external_id", "status", "score"})
 
 
-@export_of("argilla", "/?[^/]+responsesusers", "/responses/values /responses/userid", "/responses/[^/]+/userid")
+FLAT_ARGILLA = "/?[^/]+responsesusers"
+
+
+@export_of("argilla", FLAT_ARGILLA, "/responses/values /responses/userid", "/responses/[^/]+/userid")
 def read_argilla(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read submitted responses."""
     return argilla_votes(read_rows(path, log), path.name, log)
@@ -145,24 +129,21 @@ def read_prodigy(path: Path, log: ReadingLog) -> pl.DataFrame:
         item = first_of(task | {"row": n}, ITEM_KEY, "_input_hash", "_task_hash", "row")
         text = text_of(scalars({name: task.get(name) for name in ("text", "html")}))
         votes.add_item(item, scalars(task.get("meta")) | {"text": text})
-        for question, label in _prodigy_answers(task, log):
-            votes.add_vote(item, first_of(task, "_annotator_id", "_session_id"), question, label)
-    return votes.to_table("Only accepted and rejected tasks are votes; ignored ones are not.")
-
-
-def _prodigy_answers(task: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]:
-    answer, label, question = str(task.get("answer")), task.get("label"), task.get(QUESTION_KEY)
-    if answer not in ACCEPT:
-        log.drop("ignored task" if answer == "ignore" else "task without an answer", 1)
-    elif isinstance(task.get("options"), list) or isinstance(task.get("accept"), list):
-        if answer == "accept":
-            yield question if isinstance(question, str) else "choice", task.get("accept") or []
-        else:
+        person, answer = first_of(task, "_annotator_id", "_session_id"), str(task.get("answer"))
+        question, label = task.get(QUESTION_KEY), task.get("label")
+        is_choice = isinstance(task.get("options"), list) or isinstance(task.get("accept"), list)
+        if answer not in ACCEPT:
+            log.drop("ignored task" if answer == "ignore" else "task without an answer", 1)
+        elif is_choice and answer == "reject":
             log.drop("rejected choice", 1)
-    elif any(task.get(part) for part in PARTS):
-        log.drop("task about parts of an item", 1)
-    else:
-        yield label if isinstance(label, str) and label.strip() else "answer", ACCEPT[answer]
+        elif is_choice:
+            votes.add_vote(item, person, question if isinstance(question, str) else "choice", task.get("accept") or [])
+        elif any(task.get(part) for part in PARTS):
+            log.drop("task about parts of an item", 1)
+        else:
+            question = label if isinstance(label, str) and label.strip() else "answer"
+            votes.add_vote(item, person, question, ACCEPT[answer])
+    return votes.to_table("Only accepted and rejected tasks are votes; ignored ones are not.")
 
 
 # --- MTurk: the results of a batch, one row per assignment; what follows `Answer.` is a question ------------------
@@ -245,14 +226,21 @@ def read_lewidi(path: Path, log: ReadingLog) -> pl.DataFrame:
         refuse(f"{path.name} is not one JSON object with a record for each item, as LeWiDi's files are.")
     votes = ExportedVotes(path.name, "LeWiDi", log)
     for item, entry in entries.items():
-        texts = scalars(entry.get("text"))
-        text = " / ".join(map(str, texts.values())) if texts else text_of(scalars({"text": entry.get("text")}))
+        texts = scalars(entry.get("text")) or scalars({"text": entry.get("text")})
+        text = " / ".join(map(str, texts.values())) or None
         info = mapping(entry.get("other_info"))
         # Further facts come last, so that a domain among them is the domain.
         facts = scalars(entry, without=LEWIDI_KEYS) | scalars(info, without=[QUESTION_KEY])
         votes.add_item(item, facts | {"text": text})
         question = info.get(QUESTION_KEY)
-        for annotator, label in _annotations(entry, item, path.name):
+        if isinstance(answers := entry.get("annotations"), dict):
+            # The third edition; labels such as `neutral,contradiction` are several.
+            label_of = {person: label for person, label in answers.items() if label not in (None, "")}
+            pairs: Iterable[Any] = [(person, str(label).split(",")) for person, label in label_of.items()]
+        else:
+            labels, people = _cells(answers), _cells(entry.get("annotators"))
+            pairs = paired(labels, people if labels else [], item, path.name, "correct it, or take the item out")
+        for annotator, label in pairs:
             votes.add_vote(item, annotator, question if isinstance(question, str) else "label", label)
     return votes.to_table("Files of a test split may come without annotations; take train or dev.")
 
@@ -264,10 +252,8 @@ def our_votes(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFram
         cells = {key: row.get(key) for key in ("item", "question", "text", "domain")}
         if "votes" in row:
             # A ' keeps a spreadsheet from reading a cell as a formula; see `files.without_formulas`.
-            cells = {
-                key: cell[1:] if isinstance(cell, str) and re.match(r"'+[=+\-@\t\r]", cell) else cell
-                for key, cell in cells.items()
-            }
+            quote = r"^'(?='*[=+\-@\t\r])"
+            cells = {key: re.sub(quote, "", cell) if isinstance(cell, str) else cell for key, cell in cells.items()}
         item = cells["item"]
         votes.add_item(item, {key: cells[key] for key in ("text", "domain")})
         lists = mapping(json_value(str(row["votes"]).encode(), name)) if row.get("votes") else row
@@ -275,17 +261,6 @@ def our_votes(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFram
         for annotator, label in paired(labels, annotators, item, name, "export the run again"):
             votes.add_vote(item, annotator, cells["question"], label)
     return votes.to_table("Export the run again: moral-entropy export run/ --to jsonl -o votes.jsonl")
-
-
-def _annotations(entry: Record, item: str, name: str) -> Iterable[tuple[Any, Any]]:
-    """Pair annotators and labels: side by side, separated by commas, or (third edition) labels by annotator."""
-    annotations = entry.get("annotations")
-    if isinstance(annotations, dict):
-        answers = [(annotator, label) for annotator, label in annotations.items() if label not in (None, "")]
-        # Labels such as `neutral,contradiction` are several.
-        return [(annotator, label.split(",") if "," in str(label) else label) for annotator, label in answers]
-    labels, annotators = _cells(annotations), _cells(entry.get("annotators"))
-    return paired(labels, annotators if labels else [], item, name, "correct it, or take the item out")
 
 
 def _cells(cell: Any) -> list[str]:
@@ -296,9 +271,7 @@ def _cells(cell: Any) -> list[str]:
 
 # --- Hugging Face datasets: a folder of `save_to_disk`, or one of Parquet files -------------------------------------
 
-SPLITS, INFO, STATE = "dataset_dict.json", "dataset_info.json", "state.json"
-SPLIT = "split"
-UNSPLIT = ""
+SPLITS, INFO, STATE, SPLIT = "dataset_dict.json", "dataset_info.json", "state.json", "split"
 
 
 @export_of(
@@ -306,41 +279,26 @@ UNSPLIT = ""
     files=("**/*.arrow", "**/*.parquet", f"**/{INFO}")
 )  # fmt: skip
 def read_hf_datasets(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
-    """Read the table in a folder."""
+    """Read the table in a folder: the splits of a saved dataset, or Parquet files, of which some may be splits."""
     try:
-        parts = _saved_splits(path) if _is_saved(path) or (path / SPLITS).is_file() else _parquet_splits(path)
-        frame = _joined(parts)
-        columns = frame.collect_schema().names()
+        if (path / SPLITS).is_file():
+            names = [name for name in listed(at(read_json(path / SPLITS), "splits")) if isinstance(name, str)]
+            parts = {name: _read_saved(_inside(path, name)) for name in names}
+        else:
+            parts = {"": _read_saved(path)} if (path / STATE).is_file() else _parquet_splits(path)
+        if not parts:
+            refuse(f"{path.name}/{SPLITS} lists no splits. Save the dataset anew.")
+        for split, part in parts.items():
+            if split and SPLIT not in part.collect_schema().names():
+                parts[split] = part.with_columns(pl.lit(split).alias(SPLIT))
+        frame = pl.concat(parts.values(), how="diagonal_relaxed")
+        head = Peek("table", frozenset(map(plain_name, frame.collect_schema().names())))
     except (OSError, pl.exceptions.PolarsError) as error:
         refuse(f"{path.name} cannot be read as a dataset: {one_line(error)}. Save it anew.")
-    head = Peek("table", marks=frozenset(map(plain_name, columns)))
-    for read, signatures in ((argilla_votes, FORMATS["argilla"].signatures), (our_votes, OURS)):
+    for read, signatures in ((argilla_votes, [FLAT_ARGILLA]), (our_votes, OURS)):
         if head.fits(signatures):
             return read(frame.collect().to_dicts(), path.name, log)
     return frame
-
-
-def _is_saved(path: Path) -> bool:
-    return (path / STATE).is_file() and (path / INFO).is_file()
-
-
-def _joined(parts: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    if list(parts) == [UNSPLIT]:
-        return parts[UNSPLIT]
-    with_split = []
-    for split, frame in parts.items():
-        has_split = SPLIT in frame.collect_schema().names()
-        with_split.append(frame if has_split else frame.with_columns(pl.lit(split).alias(SPLIT)))
-    return pl.concat(with_split, how="diagonal_relaxed")
-
-
-def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
-    if not (path / SPLITS).is_file():
-        return {UNSPLIT: _read_saved(path)}
-    names = [name for name in listed(at(read_json(path / SPLITS), "splits")) if isinstance(name, str)]
-    if not names:
-        refuse(f"{path.name}/{SPLITS} lists no splits. Save the dataset anew.")
-    return {name: _read_saved(_inside(path, name)) for name in names}
 
 
 def _read_saved(folder: Path) -> pl.LazyFrame:
@@ -362,39 +320,27 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _parquet_files(path: Path) -> list[Path]:
-    return sorted([*path.glob("*.parquet"), *path.glob("*/*.parquet")])
-
-
 def _parquet_splits(path: Path) -> dict[str, pl.LazyFrame]:
-    """Group Parquet files by the split in their names, such as train-00000-of-00002.parquet."""
-    files: dict[str, list[Path]] = {}
-    for file in _parquet_files(path):
-        files.setdefault(_split_of(file, path), []).append(file)
-    if not files:
+    """Group Parquet files by the split in their names, such as train-00000-of-00002.parquet, or by folder."""
+    paths = sorted([*path.glob("*.parquet"), *path.glob("*/*.parquet")])
+    if not paths:
         refuse(f"{path.name} holds neither a dataset saved by Hugging Face datasets nor Parquet files.")
-    _check_alike([file for shards in files.values() for file in shards], path.name)
-    splits = {}
-    for split, shards in files.items():
-        # The library writes its features into the metadata of Parquet files.
-        features = at(_parsed(pl.read_parquet_metadata(shards[0]).get("huggingface")), "info", "features")
-        splits[split] = _with_class_names(pl.scan_parquet(shards, glob=False), features)
-    return splits
-
-
-def _check_alike(files: Sequence[Path], name: str) -> None:
-    schemas = [pl.scan_parquet(file, glob=False).collect_schema() for file in files]
-    for file, schema in zip(files, schemas, strict=True):
-        if schema != schemas[0]:
-            problem = f"the {len(files)} Parquet files in {name} are not parts of one table"
-            refuse(f"{problem}: {file.name} has other columns than {files[0].name}. Name the file with the votes.")
-
-
-def _split_of(file: Path, root: Path) -> str:
-    before, _, after = file.stem.partition("-")
-    if "-of-" in after and after.replace("-of-", "").isdigit():
-        return before
-    return UNSPLIT if file.parent in (root, root / "data") else file.parent.name
+    files: dict[str, list[Path]] = {}
+    for file in paths:
+        if pl.read_parquet_schema(file) != pl.read_parquet_schema(paths[0]):
+            problem = f"the {len(paths)} Parquet files in {path.name} are not parts of one table"
+            refuse(f"{problem}: {file.name} has other columns than {paths[0].name}. Name the file with the votes.")
+        shard = re.fullmatch(r"([^-]+)-\d+-of-\d+", file.stem)
+        folder = "" if file.parent in (path, path / "data") else file.parent.name
+        files.setdefault(shard[1] if shard else folder, []).append(file)
+    # The library writes its features into the metadata of Parquet files.
+    return {
+        split: _with_class_names(
+            pl.scan_parquet(shards, glob=False),
+            at(_parsed(pl.read_parquet_metadata(shards[0]).get("huggingface")), "info", "features"),
+        )
+        for split, shards in files.items()
+    }
 
 
 def _with_class_names(frame: pl.LazyFrame, features: Any) -> pl.LazyFrame:

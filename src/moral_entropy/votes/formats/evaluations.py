@@ -45,28 +45,10 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.votes.columns import plain_name
-from moral_entropy.votes.formats.records import (
-    BRACKETS,
-    NO_VERDICT,
-    ExportedVotes,
-    Record,
-    at,
-    dicts,
-    export_of,
-    files_of,
-    first_of,
-    last_text,
-    listed,
-    mapping,
-    read_json,
-    read_records,
-    read_rows,
-    scalars,
-    text_of,
-    verdict_in,
-)
+from moral_entropy.votes.formats.fields import Record, at, dicts, first_of, last_text, listed, mapping, scalars, text_of
+from moral_entropy.votes.formats.records import BRACKETS, ExportedVotes, export_of, files_of, read_rows, verdict_in
 from moral_entropy.votes.labels import NUMBER
-from moral_entropy.votes.source import MAGIC_ZIP, MOST_BYTES, ZIP_ERRORS, head_of, json_value
+from moral_entropy.votes.source import MAGIC_ZIP, MOST_BYTES, ZIP_ERRORS, head_of, json_value, read_json, read_records
 from moral_entropy.votes.table import ReadingLog, refuse
 
 # --- Inspect --------------------------------------------------------------------------------------------------------
@@ -85,7 +67,7 @@ def read_inspect(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = mapping(header.get("eval"))
         logs.append((str(about.get("model") or ""), about.get("task"), _graders(about), samples))
     n_models = len({model for model, _, _, _ in logs})
-    votes = ExportedVotes(path.name, "Inspect", log)
+    votes = ExportedVotes(path.name, "Inspect", log, judges=True)
     for model, task, graders, samples in logs:
         for sample in samples:
             _add_sample(votes, sample, f"{model}/" if n_models > 1 else "", {"system": model, "task": task}, graders)
@@ -120,7 +102,7 @@ def _add_sample(
         for question, part in (value if isinstance(value, dict) else {"score": value}).items():
             grades = listed(at(score, "metadata", "panel", "votes")) or listed(part)
             if not grades:
-                votes.add_vote(item, scorer, question, part, missing=NO_VERDICT)
+                votes.add_vote(item, scorer, question, part)
             for n, grade in enumerate(grades):
                 judge = names[n] if len(names) == len(grades) else f"{scorer}/{n + 1}"
                 votes.add_vote(item, judge, question, grade, missing=f"{judge} without a verdict")
@@ -155,9 +137,7 @@ def _unpack(archive: zipfile.ZipFile, member: str) -> bytes:
     info = archive.getinfo(member)
     if info.compress_type != ZSTD or sys.version_info >= (3, 14):
         return archive.read(member)
-    file = archive.fp
-    if file is None:
-        return b""
+    file: Any = archive.fp
     file.seek(info.header_offset + 26)
     name_length, extra_length = struct.unpack("<HH", file.read(4))
     file.seek(name_length + extra_length, 1)
@@ -183,65 +163,47 @@ def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
     rows = dicts(at(document, "results")) or dicts(at(document, "results", "results"))
     if not rows:
         refuse(f"{path.name} has no results of promptfoo. Write them with: promptfoo eval -o results.json")
-    graded = any(JUDGES.search(_type(part)) for row in rows for part in _components(row))
+    gradings = [mapping(row.get("gradingResult")) for row in rows]
+    # The results of single assertions, those of nested sets too; of one alone its own.
+    parts_of = [dicts(grading.get("componentResults", [grading] if grading else [])) for grading in gradings]
+    graded = any(JUDGES.search(_type(part)) for parts in parts_of for part in parts)
     multiple = [name for name in ("provider", "prompt") if len({_named(row, name) for row in rows}) > 1]
-    votes = ExportedVotes(path.name, "promptfoo", log)
-    for row in rows:
-        item = "/".join([str(_test(row)), *(_named(row, name) for name in multiple)])
-        votes.add_item(item, _facts(row))
+    votes = ExportedVotes(path.name, "promptfoo", log, judges=True)
+    for row, parts in zip(rows, parts_of, strict=True):
+        test, output = mapping(row.get("testCase")), at(row, "response", "output")
+        test_id = first_of(row.get("vars"), "id", "item", "case_id") or at(test, "metadata", "id")
+        test_id = test_id or test.get("description") or first_of(row, "testIdx", "id") or 0
+        item = "/".join([str(test_id), *(_named(row, name) for name in multiple)])
+        about = scalars(row.get("vars")) | scalars(test.get("metadata")) | {"system": _named(row, "provider")}
+        votes.add_item(item, about | {"text": output if isinstance(output, str) else None})
         if first_of(row, "error") is not None and row.get("failureReason") == 2:
             log.drop("output that failed", 1)
         times: Counter[tuple[str, str]] = Counter()
-        for part in _components(row):
+        for part in parts:
             if graded and not JUDGES.search(_type(part)):
                 log.drop("assertion that no model graded", 1)
                 continue
-            assertion = mapping(part.get("assertion"))
+            assertion, reason = mapping(part.get("assertion")), str(part.get("reason") or "")
             question = str(first_of(assertion, "metric") or "pass")
             judge = _named(assertion, "provider") or _type(part) or "assertion"
             times[question, judge] += 1
             name = judge if (again := times[question, judge]) == 1 else f"{judge}#{again}"
-            votes.add_vote(item, name, question, _verdict(part), missing=NO_VERDICT)
+            verdict = (BRACKETS.findall(reason) or [_pass_or_fail(part.get("pass"))])[-1]
+            votes.add_vote(item, name, question, None if FAILED.search(reason) else verdict)
     return votes.to_table("Votes are the results of assertions, such as llm-rubric: the tests have none.")
-
-
-def _components(row: Record) -> list[Record]:
-    """Return the results of single assertions, those of nested sets too; of one alone its own."""
-    grading = mapping(row.get("gradingResult"))
-    return dicts(grading.get("componentResults")) if "componentResults" in grading else [grading][: len(grading)]
 
 
 def _type(part: Record) -> str:
     return str(at(part, "assertion", "type") or "")
 
 
-def _verdict(part: Record) -> Any:
-    reason = str(part.get("reason") or "")
-    if FAILED.search(reason):
-        return None
-    if marked := BRACKETS.findall(reason):
-        return marked[-1]
-    return _pass_or_fail(part.get("pass"))
-
-
 def _pass_or_fail(passed: Any) -> str | None:
     return ("pass" if passed else "fail") if isinstance(passed, bool) else None
-
-
-def _test(row: Record) -> Any:
-    name = first_of(row.get("vars"), "id", "item", "case_id") or at(row, "testCase", "metadata", "id")
-    return name or at(row, "testCase", "description") or first_of(row, "testIdx", "id") or 0
 
 
 def _named(row: Record, name: str) -> str:
     value = row.get(name)
     return str((first_of(value, "label", "id", "raw") if isinstance(value, dict) else value) or "")
-
-
-def _facts(row: Record) -> dict[str, Any]:
-    output = at(row, "response", "output")
-    about = scalars(row.get("vars")) | scalars(at(row, "testCase", "metadata"))
-    return about | {"system": _named(row, "provider"), "text": output if isinstance(output, str) else None}
 
 
 # --- Langfuse -------------------------------------------------------------------------------------------------------
@@ -253,7 +215,7 @@ SCORE_JUDGES = ("judge", "model", "evaluator")
 @export_of("langfuse", "(/(data/)?)?traceid (/(data/)?)?name (/(data/)?)?source (/(data/)?)?(string)?value")
 def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export."""
-    votes = ExportedVotes(path.name, "Langfuse", log)
+    votes = ExportedVotes(path.name, "Langfuse", log, judges=True)
     for record in read_rows(path, log, "data"):
         row = {plain_name(name): value for name, value in record.items()}
         item = first_of(row, "observationid", "traceid", "sessionid")
@@ -264,57 +226,44 @@ def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(metadata, without=SCORE_JUDGES)
         votes.add_item(item, about | {"text": text_of(about)})
         question, *judges = SPLIT.split(str(row.get("name") or "score"), maxsplit=1)
-        judge = judges[0] if judges else _score_judge(row, metadata)
-        votes.add_vote(item, judge, question, _score_value(row), missing=NO_VERDICT)
+        judge, text, value = str(row.get("source") or "").casefold(), first_of(row, "stringvalue"), row.get("value")
+        if judge == "annotation":
+            judge = first_of(row, "authoruserid", "authorusername", "author", "authorid") or judge
+        else:
+            judge = first_of(metadata, *SCORE_JUDGES) or judge or "score"
+        if text is not None and str(row.get("datatype") or "CATEGORICAL").upper() != "NUMERIC":
+            value = text
+        elif isinstance(value, str) and not NUMBER.fullmatch(value.strip()):
+            value = verdict_in(value)
+        votes.add_vote(item, judges[0] if judges else str(judge), question, value)
     return votes.to_table("Export scores of traces or observations.")
 
 
-def _score_judge(row: Record, metadata: dict[str, Any]) -> str:
-    source = str(row.get("source") or "").casefold()
-    if source == "annotation":
-        return str(first_of(row, "authoruserid", "authorusername", "author", "authorid") or "annotation")
-    return str(first_of(metadata, *SCORE_JUDGES) or source or "score")
-
-
-def _score_value(row: Record) -> Any:
-    """Return the vote: the text of a category, else the number."""
-    text, value = first_of(row, "stringvalue"), row.get("value")
-    if text is not None and str(row.get("datatype") or "CATEGORICAL").upper() != "NUMERIC":
-        return text
-    return verdict_in(value) if isinstance(value, str) and not NUMBER.fullmatch(value.strip()) else value
-
-
 # --- OpenAI evals ---------------------------------------------------------------------------------------------------
-
-CHOICE = "choice"
 
 
 @export_of("openai-evals", "/spec/completionfns /sampleid /data", files=("*.jsonl", "*.json"))
 def read_openai_evals(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a log, or of all logs of a folder."""
-    votes = ExportedVotes(path.name, "OpenAI evals", log)
+    votes = ExportedVotes(path.name, "OpenAI evals", log, judges=True)
     for file in files_of("openai-evals", path):
-        _add_events(votes, read_records(file), file.stem)
+        events = read_records(file)
+        spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
+        models = [str(model) for model in listed(spec.get("completion_fns"))] or [file.stem]
+        for event in events:
+            item, data, kind = event.get("sample_id"), mapping(event.get("data")), event.get("type")
+            if item is not None and kind == "sampling":
+                votes.add_item(item, {"text": last_text(data.get("prompt"))})
+            elif item is not None and kind == "match":
+                votes.add_item(item, scalars({"expected": data.get("expected")}))
+                picked = scalars(data).get("picked", verdict_in(data.get("sampled")))
+                votes.add_vote(item, models[0], "choice", picked)
+            elif item is not None and kind == "metrics" and "choice" in data:
+                votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
+                choice = scalars(data).get("choice")
+                choice = None if choice == "__invalid__" else choice
+                votes.add_vote(item, models[-1], "choice", choice)
     return votes.to_table("Votes are events of the type match with a pick, or metrics with a choice.")
-
-
-def _add_events(votes: ExportedVotes, events: list[Record], name: str) -> None:
-    spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
-    models = [str(model) for model in listed(spec.get("completion_fns"))] or [name]
-    for event in events:
-        item, data, kind = event.get("sample_id"), mapping(event.get("data")), event.get("type")
-        if item is None:
-            continue
-        if kind == "sampling":
-            votes.add_item(item, {"text": last_text(data.get("prompt"))})
-        elif kind == "match":
-            votes.add_item(item, scalars({"expected": data.get("expected")}))
-            picked = scalars(data).get("picked", verdict_in(data.get("sampled")))
-            votes.add_vote(item, models[0], CHOICE, picked, missing=NO_VERDICT)
-        elif kind == "metrics" and "choice" in data:
-            votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
-            choice = None if data["choice"] == "__invalid__" or isinstance(data["choice"], list) else data["choice"]
-            votes.add_vote(item, models[-1], CHOICE, choice, missing=NO_VERDICT)
 
 
 # --- DeepEval, lm-evaluation-harness, MLflow ------------------------------------------------------------------------
@@ -325,7 +274,7 @@ def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a test run."""
     document = mapping(read_json(path))
     run = mapping(document.get("testRunData")) or document
-    votes = ExportedVotes(path.name, "DeepEval", log)
+    votes = ExportedVotes(path.name, "DeepEval", log, judges=True)
     system = scalars(run.get("hyperparameters")).get("model")
     for n, case in enumerate(dicts(first_of(run, "testCases", "test_cases"))):
         item = str(first_of(case, "name") or n)
@@ -334,14 +283,14 @@ def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
             name = str(metric.get("name") or "metric").removesuffix(" [GEval]")
             judge = first_of(metric, "evaluationModel", "evaluation_model") or f"{name} scorer"
             verdict = _pass_or_fail(metric.get("success")) if metric.get("error") is None else None
-            votes.add_vote(item, judge, name, verdict, missing=NO_VERDICT)
+            votes.add_vote(item, judge, name, verdict)
     return votes.to_table("Votes are results of metrics: was the run saved before it was evaluated?")
 
 
 @export_of("lm-eval", "/docid /filter /metrics /filteredresps", files=("**/samples_*.jsonl",))
 def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of samples."""
-    votes = ExportedVotes(path.name, "lm-evaluation-harness", log)
+    votes = ExportedVotes(path.name, "lm-evaluation-harness", log, judges=True)
     files = files_of("lm-eval", path)
     systems = {file.parent.name for file in files}
     for file in files:
@@ -352,14 +301,14 @@ def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
             about = {"sample": sample, "task": task} | ({"system": system} if len(systems) > 1 else {})
             votes.add_item(item, scalars(record.get("doc")) | about)
             for metric in map(str, listed(record.get("metrics"))):
-                votes.add_vote(item, record.get("filter"), metric, scalars(record).get(metric), missing=NO_VERDICT)
+                votes.add_vote(item, record.get("filter"), metric, scalars(record).get(metric))
     return votes.to_table("Votes are metrics of samples: write them with --log_samples.")
 
 
 @export_of("mlflow", "((/traces)?/info)?/assessments/assessmentname")
 def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of traces."""
-    votes = ExportedVotes(path.name, "MLflow", log)
+    votes = ExportedVotes(path.name, "MLflow", log, judges=True)
     for trace in read_rows(path, log, "traces"):
         info = mapping(trace.get("info")) or trace
         item = first_of(info, "trace_id", "request_id")
@@ -370,17 +319,12 @@ def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
         for part in assessments:
             if "feedback" in part and part.get("valid") is not False:
                 verdict = scalars(part["feedback"]).get("value")
-                votes.add_vote(item, _source(part), part.get("assessment_name"), verdict, missing=NO_VERDICT)
+                judge, kind = (str(at(part, "source", key) or "") for key in ("source_id", "source_type"))
+                # A judge without a name is called after what it is.
+                if judge in ("", "default"):
+                    judge = kind.casefold().replace("_", " ") or "scorer"
+                votes.add_vote(item, judge, part.get("assessment_name"), verdict)
     return votes.to_table("Votes are feedbacks of traces; expectations are no votes.")
-
-
-def _source(part: Record) -> Any:
-    """Return who gave a feedback; a judge without a name is called after what it is."""
-    name, kind = (str(at(part, "source", key) or "") for key in ("source_id", "source_type"))
-    kind = kind.casefold()
-    if kind == "human":
-        return name or "human"
-    return f"{kind.replace('_', ' ') or 'scorer'}" if name in ("", "default") else name
 
 
 # --- Records of judges ----------------------------------------------------------------------------------------------
@@ -396,7 +340,7 @@ ID, PANEL, BY, VERDICT = ("/(" + "|".join(map(plain_name, names)) + ")" for name
 @export_of("judges", f"{ID} {PANEL}/.+ !{PANEL}/", f"{ID} {BY} {VERDICT} !/(label|vote|annotation|rating|score)")
 def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file."""
-    votes = ExportedVotes(path.name, "judges' records", log)
+    votes = ExportedVotes(path.name, "judges' records", log, judges=True)
     for n, record in enumerate(read_records(path), 1):
         item = first_of(record, *IDS)
         if item is None or isinstance(item, (dict, list)):
@@ -404,16 +348,13 @@ def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
         about = scalars(record, without={*IDS, *PANELS, *JUDGE, *SAID, "criterion"})
         facts = scalars(record.get("metadata")) | about
         votes.add_item(item, facts | {"text": text_of(facts)})
-        for judge, question, answer in _verdicts(record):
+        panel = next((record[name] for name in PANELS if isinstance(record.get(name), dict)), None)
+        verdicts = {first_of(record, *JUDGE): first_of(record, *SAID)} if panel is None else panel
+        question = QUESTION if panel is not None else str(record.get("criterion") or QUESTION)
+        for judge, answer in verdicts.items():
             verdict = verdict_in(answer) if isinstance(answer, (str, dict)) else answer
             # A short text without any pattern is the label itself.
             if verdict is None and isinstance(answer, str) and len(answer.split()) == 1:
                 verdict = answer
-            votes.add_vote(item, judge, question, verdict, missing=NO_VERDICT)
+            votes.add_vote(item, judge, question, verdict)
     return votes.to_table("A verdict is a label, or in a text [[A]], Score: 4, or yes or no.")
-
-
-def _verdicts(record: Record) -> list[tuple[Any, str, Any]]:
-    if panel := next((name for name in PANELS if isinstance(record.get(name), dict)), None):
-        return [(judge, QUESTION, answer) for judge, answer in record[panel].items()]
-    return [(first_of(record, *JUDGE), str(record.get("criterion") or QUESTION), first_of(record, *SAID))]

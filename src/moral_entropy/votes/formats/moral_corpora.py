@@ -11,16 +11,15 @@ distinct texts of a domain are items; an annotator has one vote per item and fou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from moral_entropy.votes.columns import plain_name
-from moral_entropy.votes.formats.records import export_of, peek, read_json
-from moral_entropy.votes.source import open_source
+from moral_entropy.votes.formats.records import export_of, peek
+from moral_entropy.votes.source import open_source, read_json
 from moral_entropy.votes.table import ReadingLog, refuse
 
 FOUNDATIONS = ("authority", "care", "fairness", "loyalty", "sanctity")
@@ -55,7 +54,6 @@ DOMAINS = {
 }
 """Names of domains, which are spelt so where only case and blanks differ."""
 
-NO_TEXT = "no tweet text available"
 UNTAGGED = "Untagged"
 
 
@@ -64,7 +62,17 @@ def read_mftc(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of `MFTC_V4_text.json`, of `MFTC_V4.json`, or of `morality-MFTC`."""
     if peek(path).kind != "json":
         return to_votes(read_columns(path, MFTC_TABLE, log), "mftc", log)
-    rows = list(_tweet_annotations(read_json(path), path.name))
+    rows: list[tuple[str | None, ...]] = []
+    try:
+        for subcorpus in read_json(path):
+            for tweet in subcorpus["Tweets"]:
+                for vote in tweet["annotations"]:
+                    cells = (tweet.get("tweet_id"), subcorpus["Corpus"], vote.get("annotator"), vote.get("annotation"))
+                    text = str(tweet.get("tweet_text") or "")
+                    is_text = " ".join(text.split()).casefold() not in ("", "no tweet text available")
+                    rows.append((text if is_text else None, *(None if cell is None else str(cell) for cell in cells)))
+    except (AttributeError, KeyError, TypeError):
+        refuse(f"{path.name} is not laid out as published after {len(rows):,} annotations. {MFTC_LAYOUT}.")
     return to_votes(pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row"), "mftc", log)
 
 
@@ -120,7 +128,17 @@ def to_votes(frame: pl.DataFrame, corpus: str, log: ReadingLog) -> pl.DataFrame:
     log
         Where counts and notes go.
     """
-    frame = _tidied(frame, corpus)
+    absent = {name: pl.lit(None, dtype=pl.String) for name in COLUMNS if name not in frame.columns}
+    # A file that was saved on Windows must have the same items.
+    text = pl.col("text").str.replace_all("\r\n", "\n", literal=True)
+    trimmed = pl.col(COLUMNS[1:]).str.strip_chars()
+    frame = frame.with_columns(**absent).select(
+        pl.when(text.str.strip_chars() != "").then(text).alias("text"), pl.when(trimmed != "").then(trimmed).name.keep()
+    )
+    spelling = {name.casefold(): name for name in DOMAINS.get(corpus, ())}
+    domains = frame["domain"].drop_nulls().unique()
+    names = {name: spelling.get(" ".join(name.split()).casefold(), name) for name in domains}
+    frame = frame.with_columns(pl.col("domain").replace(names))
     no_text = pl.col("text").is_null() & pl.col("source").is_null()
     lacking = {"no text": no_text, "no annotator": pl.col("annotator").is_null(), "no label": pl.col("cell").is_null()}
     for reason, is_missing in lacking.items():
@@ -139,21 +157,6 @@ def to_votes(frame: pl.DataFrame, corpus: str, log: ReadingLog) -> pl.DataFrame:
     votes = first.unpivot(FOUNDATIONS, index=index, variable_name="question", value_name="label")
     votes = votes.select("item", "annotator", "question", "label", "domain", "text")
     return votes.sort("item", "annotator", "question")
-
-
-def _tidied(frame: pl.DataFrame, corpus: str) -> pl.DataFrame:
-    """Trim all columns but the text, turn blanks into nulls, end lines of texts in one way, spell domains."""
-    absent = {name: pl.lit(None, dtype=pl.String) for name in COLUMNS if name not in frame.columns}
-    # A file that was saved on Windows must have the same items.
-    text = pl.col("text").str.replace_all("\r\n", "\n", literal=True)
-    trimmed = pl.col(COLUMNS[1:]).str.strip_chars()
-    frame = frame.with_columns(**absent).select(
-        pl.when(text.str.strip_chars() != "").then(text).alias("text"), pl.when(trimmed != "").then(trimmed).name.keep()
-    )
-    spelling = {name.casefold(): name for name in DOMAINS.get(corpus, ())}
-    domains = frame["domain"].drop_nulls().unique()
-    names = {name: spelling.get(" ".join(name.split()).casefold(), name) for name in domains}
-    return frame.with_columns(pl.col("domain").replace(names))
 
 
 def _answered(frame: pl.DataFrame, corpus: str, log: ReadingLog) -> pl.DataFrame:
@@ -207,36 +210,3 @@ def text_id(corpus: str, text: str) -> str:
     'mftc-9cc11283e899a1a2'
     """
     return f"{corpus}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
-
-
-def _tweet_annotations(subcorpora: Any, name: str) -> Iterator[tuple[str | None, ...]]:
-    for number, subcorpus in enumerate(_list(subcorpora, name), 1):
-        domain = _field(subcorpus, "Corpus", f"subcorpus {number} of {name}")
-        tweets = _list(_field(subcorpus, "Tweets", f"{domain} in {name}"), f"Tweets of {domain} in {name}")
-        for at, tweet in enumerate(tweets, 1):
-            where = f"tweet {at:,} of {domain} in {name}"
-            for vote in _list(_field(tweet, "annotations", where), f"annotations of {where}"):
-                if not isinstance(vote, dict):
-                    refuse(f"an annotation of {where} is {str(vote)[:40]!r}. {MFTC_LAYOUT}.")
-                cells = (tweet.get("tweet_id"), domain, vote.get("annotator"), vote.get("annotation"))
-                yield _text(tweet.get("tweet_text")), *(None if cell is None else str(cell) for cell in cells)
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        refuse(f"{where} is no list. {MFTC_LAYOUT}.")
-    return value
-
-
-def _field(record: Any, key: str, where: str) -> Any:
-    if not isinstance(record, dict) or record.get(key) is None:
-        names = ", ".join(record) if isinstance(record, dict) else str(record)[:40]
-        refuse(f"{where} has no {key}. Found: {names or 'nothing'}. {MFTC_LAYOUT}.")
-    return record[key]
-
-
-def _text(text: Any) -> str | None:
-    if not isinstance(text, str) or " ".join(text.split()).casefold() in ("", NO_TEXT):
-        return None
-    # Half of an emoji, left where a tweet was cut off, is no UTF-8.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -11,33 +11,29 @@ import gzip
 import json
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column, plain_name
+from moral_entropy.votes.formats.fields import at, dicts, mapping
 from moral_entropy.votes.labels import canonical_label, series_of
 from moral_entropy.votes.layouts import ANONYMOUS
 from moral_entropy.votes.source import (
-    EXTENSIONS,
     MAGIC_GZIP,
-    MAGIC_PARQUET,
-    MAGIC_ZIP,
     ZIP_ERRORS,
     find_header,
-    gunzip,
-    head_of,
     is_stream,
-    json_records,
-    json_value,
+    kind_of,
     marked_encoding,
     open_source,
-    suffix_of,
-    to_utf8,
+    read_json,
+    read_records,
 )
 from moral_entropy.votes.table import ReadingLog, refuse
 
@@ -47,7 +43,6 @@ MOST_NESTED = 64
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', flags=re.DOTALL)
 
 KeyPath = tuple[str, ...]
-Record = dict[str, Any]
 
 
 class Peek(NamedTuple):
@@ -57,8 +52,6 @@ class Peek(NamedTuple):
     ----------
     kind
         folder, zip, parquet, json, text, or nothing if there is no such file.
-    names
-        Columns of a table.
     marks
         What signatures look for, in lower case and without underscores: columns, members of a zip, files of a folder;
         of JSON every key after the keys of the objects around it, as in `/data/text`, once more with a slash at its end
@@ -66,7 +59,6 @@ class Peek(NamedTuple):
     """
 
     kind: str
-    names: tuple[str, ...] = ()
     marks: frozenset[str] = frozenset()
 
     def fits(self, signatures: Collection[str]) -> bool:
@@ -89,7 +81,7 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {}
 """The exports that can be read, by name; tried in this order."""
 
-Reader = Callable[[Path, ReadingLog], pl.DataFrame | pl.LazyFrame]
+Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
 def export_of(name: str, *signatures: str, files: Collection[str] = ()) -> Callable[[Reader], Reader]:
@@ -137,17 +129,13 @@ def peek(path: Path) -> Peek:
     """Return what lies at a path, a file or a folder: its kind and the names in it."""
     try:
         facts = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return Peek("nothing")
     if path.is_dir():
         files = [*path.glob("*"), *path.glob("*/*")]
-        return _with_marks("folder", [file.relative_to(path).as_posix() for file in files])
+        return Peek("folder", frozenset(plain_name(file.relative_to(path).as_posix()) for file in files))
     # A stream can be read once: its first bytes would be missing when its votes are read.
     return Peek("nothing") if is_stream(path) else _peek_file(path, facts.st_size, facts.st_mtime_ns)
-
-
-def _with_marks(kind: str, names: Collection[str]) -> Peek:
-    return Peek(kind, tuple(names), frozenset(map(plain_name, names)))
 
 
 @lru_cache(maxsize=32)
@@ -155,22 +143,23 @@ def _peek_file(path: Path, _size: int, _changed: int) -> Peek:
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-        if head.startswith(MAGIC_PARQUET):
-            return _with_marks("parquet", pl.scan_parquet(path, glob=False).collect_schema().names())
-        if head.startswith(MAGIC_ZIP):
-            with zipfile.ZipFile(path) as archive:
-                return _with_marks("zip", archive.namelist())
         if head.startswith(MAGIC_GZIP):
             with gzip.open(path) as file:
                 head = file.read(HEAD_BYTES)
+        kind = kind_of(path, head)
+        if kind == "parquet":
+            return Peek(kind, frozenset(map(plain_name, pl.read_parquet_schema(path))))
+        if kind in ("zip", "excel"):
+            with zipfile.ZipFile(path) as archive:
+                return Peek(kind, frozenset(map(plain_name, archive.namelist())))
         head = head.decode(marked_encoding(head) or "utf-8-sig", errors="ignore").encode(errors="ignore")
-        if head.lstrip()[:1] not in (b"[", b"{") or EXTENSIONS.get(suffix_of(path)) == "text":
-            return _with_marks("text", find_header(head, path)[0])
+        if kind == "text":
+            return Peek(kind, frozenset(map(plain_name, find_header(head, path)[0])))
     except (*ZIP_ERRORS, ValueError, VotesError, pl.exceptions.PolarsError):
         return Peek("nothing")
     keys, lists = key_paths(head)
     ends = [*((key, "") for key in keys), *((key, "/") for key in lists if key)]
-    return Peek("json", marks=frozenset("/" + "/".join(map(plain_name, key)) + end for key, end in ends))
+    return Peek("json", frozenset("/" + "/".join(map(plain_name, key)) + end for key, end in ends))
 
 
 def key_paths(head: bytes) -> tuple[frozenset[KeyPath], frozenset[KeyPath]]:
@@ -216,118 +205,13 @@ def _decoded(string: bytes) -> str:
         return string.decode(errors="replace")
 
 
-def _read_text(path: Path) -> bytes:
-    """Read a file that must be UTF-8, gzipped or not, without its byte-order mark."""
-    head_of(path)
-    raw = path.read_bytes()
-    return to_utf8(gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw, path.name)
-
-
-def read_json(path: Path) -> Any:
-    """Read a file that is one JSON value."""
-    return json_value(_read_text(path), path.name)
-
-
-def read_records(path: Path) -> list[Record]:
-    """Read the records of a JSON array, or of JSON Lines."""
-    data = _read_text(path)
-    return json_records(data, path.name, array=data.lstrip().startswith(b"["))
-
-
-def read_rows(path: Path, log: ReadingLog, inside: str = "") -> list[Record]:
+def read_rows(path: Path, log: ReadingLog, inside: str = "") -> list[dict[str, Any]]:
     """Read records of JSON, which may be inside an object, or rows of a table; a cell of a CSV is a text, or None."""
     if peek(path).kind == "json":
         return dicts(at(read_json(path), inside)) if f"/{inside}/" in peek(path).marks else read_records(path)
     source = open_source(path)
     log.add(source.log)
     return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
-
-
-def dicts(value: Any) -> list[Record]:
-    """Return the records in a list; none if it is no list.
-
-    Examples
-    --------
-    >>> dicts([{"id": 1}, "no record"]), dicts(None)
-    ([{'id': 1}], [])
-    """
-    return [part for part in listed(value) if isinstance(part, dict)]
-
-
-def listed(value: Any) -> list[Any]:
-    """Return a list as it is; anything else becomes an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def mapping(value: Any) -> Record:
-    """Return a record as it is; anything else becomes an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def at(record: Any, *path: str) -> Any:
-    """Return what records within each other hold under these keys; None where there is nothing.
-
-    Examples
-    --------
-    >>> at({"meta": {"panel": 3}}, "meta", "panel"), at({"meta": 7}, "meta", "panel")
-    (3, None)
-    """
-    for key in path:
-        record = mapping(record).get(key)
-    return record
-
-
-def scalars(record: Any, without: Collection[str] = ()) -> dict[str, Any]:
-    """Keep the values that are texts, numbers, true or false, but for some keys.
-
-    Examples
-    --------
-    >>> scalars({"text": "so", "vector": [1.0], "n": 3, "none": None})
-    {'text': 'so', 'n': 3}
-    """
-    plain = {str(name): value for name, value in mapping(record).items() if isinstance(value, (str, int, float, bool))}
-    return {name: value for name, value in plain.items() if name not in without}
-
-
-def first_of(record: Any, *names: str) -> Any:
-    """Return the value of the first key that has one other than null or an empty text."""
-    return next((value for name in names if (value := at(record, name)) not in (None, "")), None)
-
-
-def text_of(fields: Mapping[str, Any]) -> str | None:
-    """Return an item's text: the field with the likeliest name, else the first that is a text and no address.
-
-    Examples
-    --------
-    >>> text_of({"url": "https://example.org", "article": "So it goes."})
-    'So it goes.'
-    """
-    texts = {name: value for name, value in fields.items() if isinstance(value, str) and value.strip()}
-    if likely := guess_column("text", texts):
-        return texts[likely]
-    return next((text for text in texts.values() if "://" not in text and not text.startswith("/data/")), None)
-
-
-def last_text(messages: Any, role: str | None = None) -> str | None:
-    """Return a prompt as one text: of a list of messages the last one, of anybody or of one role.
-
-    Examples
-    --------
-    >>> last_text([{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}], role="user")
-    '2 + 2?'
-    """
-    if isinstance(messages, str):
-        return messages
-    contents = [message.get("content") for message in dicts(messages) if role is None or message.get("role") == role]
-    return next((text for text in reversed(contents) if isinstance(text, str)), None)
-
-
-def paired(labels: list[Any], annotators: list[Any], item: Any, name: str, remedy: str) -> Iterator[tuple[Any, Any]]:
-    """Return pairs of annotator and label that lie side by side, and refuse an item with more of either."""
-    if len(labels) != len(annotators):
-        n = f"{len(labels)} annotations by {len(annotators)} annotators"
-        refuse(f"item {item!r} of {name} has {n}. There must be one of each; {remedy}.")
-    return zip(annotators, labels, strict=True)
 
 
 # --- Votes, added one by one, and the verdict inside a text of a judge ----------------------------------------------
@@ -359,7 +243,6 @@ FIRST_WORD = re.compile(r"[\s*_\"'`]*(yes|no)\b[\s*_\"'`]*[,.:;!\n-]", re.IGNORE
 KEYS = ("verdict", "score", "rating", "grade", "label", "choice", "winner", "preference", "decision", "pass", "answer")
 """Keys of a verdict in JSON, and names of one in a text."""
 
-Label = str | tuple[str, ...]
 Vote = tuple[Any, Any, str, Any]
 """Item, annotator, question, and a label or a tuple of them."""
 
@@ -373,10 +256,12 @@ class ExportedVotes:
         Of the file, and of the tool that wrote it.
     log
         Where counts and notes go.
+    judges
+        Whether language models were asked, so that no label is a failure of a judge.
     """
 
-    def __init__(self, name: str, tool: str, log: ReadingLog) -> None:
-        self.name, self.tool, self.log = name, tool, log
+    def __init__(self, name: str, tool: str, log: ReadingLog, *, judges: bool = False) -> None:
+        self.name, self.tool, self.log, self.missing = name, tool, log, NO_VERDICT if judges else "no label"
         self.votes: list[Vote] = []
         self.facts: dict[Any, dict[str, Any]] = {}
 
@@ -385,9 +270,9 @@ class ExportedVotes:
         present = {name: value for name, value in facts.items() if value is not None}
         self.facts.setdefault(_id(item), {}).update(present)
 
-    def add_vote(self, item: Any, annotator: Any, question: Any, label: Any, *, missing: str = "no label") -> None:
-        """Add a vote; a list or tuple chooses all its labels, and none at all is counted as `missing`."""
-        choice: Label | None
+    def add_vote(self, item: Any, annotator: Any, question: Any, label: Any, *, missing: str = "") -> None:
+        """Add a vote; a list or tuple chooses all its labels, and none at all is counted, as `missing` says."""
+        choice: str | tuple[str, ...] | None
         if isinstance(label, (list, tuple)):
             choice = tuple(dict.fromkeys(name for part in label if (name := canonical_label(part)) is not None))
         else:
@@ -396,7 +281,7 @@ class ExportedVotes:
             annotator = None
             self.log.note(NOBODY_NAMED)
         if choice is None:
-            self.log.drop(missing, 1)
+            self.log.drop(missing or self.missing, 1)
         else:
             self.votes.append((_id(item), _id(annotator), str(question), choice))
 
@@ -417,73 +302,56 @@ class ExportedVotes:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.log.dropped.items())
             left_out = f" Left out: {reasons}." if reasons else ""
             refuse(f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}")
-        cells = dict(zip(ROLES, zip(*votes, *self._blanks(votes), strict=True), strict=True))
-        columns = [series_of(role, list(cells[role])) for role in ROLES[:3]]
-        return pl.DataFrame([*columns, _label_column(cells["label"]), *self._fact_columns(cells["item"])])
+        # An item that has no vote is kept as a row without one.
+        voted, questions = {vote[0] for vote in votes}, sorted({vote[2] for vote in votes})
+        votes += [(item, None, question, None) for item in self.facts if item not in voted for question in questions]
+        cells = dict(zip(ROLES, zip(*votes, strict=True), strict=True))
+        labels, dtype = list(cells["label"]), pl.DataType.from_python(str)
+        if any(isinstance(label, tuple) for label in labels):
+            labels, dtype = [[label] if isinstance(label, str) else label for label in labels], pl.List(pl.String)
+        label_column = pl.Series("label", labels, dtype=dtype)
+        column_of: dict[str, str] = {}
+        for name in dict.fromkeys(name for facts in self.facts.values() for name in facts):
+            # A name that would be taken for a part of the vote, or for gold labels, gets a prefix.
+            is_role = name.strip().casefold() in ROLES or guess_column("gold", [name])
+            column_of.setdefault(f"data.{name}" if is_role else name, name)
+        about = [self.facts.get(item, {}) for item in cells["item"]]
+        facts = [series_of(column, [fact.get(name) for fact in about]) for column, name in column_of.items()]
+        return pl.DataFrame([*(series_of(role, list(cells[role])) for role in ROLES[:3]), label_column, *facts])
 
     def _unwrapped(self, votes: Sequence[Vote]) -> list[Vote]:
         """Take single choices out of their lists; with several to choose from, choosing none is a vote too."""
         multiple = {question for _, _, question, label in votes if isinstance(label, tuple) and len(label) > 1}
         plain = []
         for item, annotator, question, label in votes:
-            if not isinstance(label, tuple) or question in multiple:
-                plain.append((item, annotator, question, label))
-            elif label:
-                plain.append((item, annotator, question, label[0]))
+            if not isinstance(label, tuple) or question in multiple or label:
+                single = isinstance(label, tuple) and question not in multiple
+                plain.append((item, annotator, question, label[0] if single else label))
             else:
                 self.log.drop("no choice", 1)
         return plain
 
     def _without_free_text(self, surely: Collection[str]) -> list[Vote]:
-        answers: dict[str, list[Label]] = {}
+        answers: dict[str, list[Any]] = {}
         for _, _, question, label in self.votes:
             answers.setdefault(question, []).append(label)
-        left_out = {question for question in answers.keys() - surely if looks_like_free_text(answers[question])}
+        left_out = set()
+        for question in answers.keys() - surely:
+            # Many different answers, few of them given twice.
+            labels, n = answers[question], len(answers[question])
+            single = n >= FREE_TEXT_FROM and not any(isinstance(label, tuple) for label in labels)
+            if single and len(set(labels)) > max(n / 5, min(MOST_CHOICES, n / 2 + 2)):
+                left_out.add(question)
         if not left_out or len(left_out) == len(answers):
             return self.votes
         names = ", ".join(repr(question) for question in sorted(left_out))
         self.log.note(f"answers that look like free text are left out: {names}.")
         return [vote for vote in self.votes if vote[2] not in left_out]
 
-    def _blanks(self, votes: Sequence[Vote]) -> list[Vote]:
-        """Return a row without a vote for each item that has none, so that it is kept."""
-        voted = {item for item, _, _, _ in votes}
-        questions = sorted({question for _, _, question, _ in votes})
-        return [(item, None, question, None) for item in self.facts if item not in voted for question in questions]
-
-    def _fact_columns(self, items: Sequence[Any]) -> list[pl.Series]:
-        column_of: dict[str, str] = {}
-        for name in dict.fromkeys(name for facts in self.facts.values() for name in facts):
-            # A name that would be is_role for a part of the vote, or for gold labels, gets a prefix.
-            is_role = name.strip().casefold() in ROLES or guess_column("gold", [name])
-            column_of.setdefault(f"data.{name}" if is_role else name, name)
-        facts = [self.facts.get(item, {}) for item in items]
-        return [series_of(column, [fact.get(name) for fact in facts]) for column, name in column_of.items()]
-
-
-def looks_like_free_text(labels: Sequence[Label]) -> bool:
-    """Return whether answers look like free text: many different ones, few of them given twice.
-
-    Examples
-    --------
-    >>> looks_like_free_text(["yes", "no"] * 9), looks_like_free_text([f"because {n}" for n in range(9)])
-    (False, True)
-    """
-    if len(labels) < FREE_TEXT_FROM or any(isinstance(label, tuple) for label in labels):
-        return False
-    return len(set(labels)) > max(len(labels) / 5, min(MOST_CHOICES, len(labels) / 2 + 2))
-
 
 def _id(value: Any) -> Any:
     """Return an id that is a text or a number, whatever the export holds in its place."""
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
-
-
-def _label_column(labels: Sequence[Any]) -> pl.Series:
-    if not any(isinstance(label, tuple) for label in labels):
-        return pl.Series("label", labels, dtype=pl.String)
-    lists = [None if label is None else [label] if isinstance(label, str) else list(label) for label in labels]
-    return pl.Series("label", lists, dtype=pl.List(pl.String))
 
 
 def verdict_in(text: Any) -> Any:
@@ -506,23 +374,14 @@ def verdict_in(text: Any) -> Any:
         return text if isinstance(text, (bool, int, float)) else None
     if marked := BRACKETS.findall(text):
         return marked[-1]
-    if (verdict := _in_json(text)) is not None:
-        return verdict
+    start, end = text.find("{"), text.rfind("}")
+    with suppress(ValueError, RecursionError):
+        verdict = verdict_in(mapping(json.loads(text[start : end + 1]))) if 0 <= start < end else None
+        if isinstance(verdict, (str, bool, int, float)):
+            return verdict
     if marked := TAGS.findall(text):
         return marked[-1][1]
     if stated := STATED.findall(text):
         return stated[-1]
     match = ALONE.fullmatch(text) or FIRST_WORD.match(text)
     return None if match is None else match[1]
-
-
-def _in_json(text: str) -> Any:
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start:
-        return None
-    try:
-        value = json.loads(text[start : end + 1])
-    except (ValueError, RecursionError):
-        return None
-    verdict = verdict_in(value) if isinstance(value, dict) else None
-    return verdict if isinstance(verdict, (str, bool, int, float)) else None
