@@ -5,8 +5,9 @@ Usage: python studies/judges.py [--panels 160] [--worlds independent,shared,…]
 
 Four systems answer the same 300 prompts (60 prompts in five epochs in the world of clusters), five judges are right in
 90 to 70%, and 150 answers are known, at random. Prints, by world, how often 90% intervals hold the planted share, their
-length, how often A - B (6 points) is held and decided. Uses the public API alone, so that an earlier version can be run
-with it (PYTHONPATH).
+length, how often A - B (6 points) is held and decided, and writes these figures into docs/data/judges.csv in place of
+those that the same version had in the same world. The worlds use the public API alone, so that an earlier version can
+be run on the same panels (PYTHONPATH); of people's votes 0.2 takes the majority for gold.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ SHARES = {"A": 0.76, "B": 0.70, "C": 0.65, "D": 0.80}
 JUDGES = {"gpt-4o": 0.9, "claude-3": 0.85, "llama-3": 0.8, "mistral": 0.75, "qwen": 0.7}
 WORLDS = ("independent", "shared", "lenient", "people", "epochs")
 N_PROMPTS, N_KNOWN, EPOCHS = 300, 150, 5
+FIGURES = Path(__file__).resolve().parents[1] / "docs" / "data" / "judges.csv"
+PEOPLE_VOTE = not me.__version__.startswith("0.2")
 
 
-def panel(world: str, seed: int, *, people_vote: bool) -> pl.DataFrame:
+def panel(world: str, seed: int) -> pl.DataFrame:
     """Simulate the votes of one panel.
 
     Parameters
@@ -36,8 +39,6 @@ def panel(world: str, seed: int, *, people_vote: bool) -> pl.DataFrame:
         of A's bad answers; answers are known by three people who are right in 85%; every prompt is asked five times.
     seed
         Of the panel.
-    people_vote
-        Whether people's votes are votes; else their majority is gold.
     """
     rng = np.random.default_rng(seed)
     epochs = EPOCHS if world == "epochs" else 1
@@ -62,36 +63,49 @@ def panel(world: str, seed: int, *, people_vote: bool) -> pl.DataFrame:
     if world == "people":
         people = np.stack([(rng.random(len(truth_i)) < 0.85) == truth_i for _ in range(3)])
         gold_i = people.sum(axis=0) > 1
-        if people_vote:
+        if PEOPLE_VOTE:
             frames = [pl.DataFrame(columns | {"annotator": name, "label": cast}).filter(known_i)
                       for name, cast in zip(("Anna", "Ben", "Cem"), people, strict=True)]  # fmt: skip
     frames += [pl.DataFrame(columns | {"annotator": name, "label": cast}) for name, cast in votes.items()]
     gold = pl.Series("gold", gold_i).cast(pl.String)
     known = pl.DataFrame({"item": columns["item"], "gold": gold}).filter(
-        known_i & (not people_vote or world != "people")
+        known_i & (not PEOPLE_VOTE or world != "people")
     )
     return pl.concat(frames).with_columns(pl.col("label").cast(pl.String)).join(known, on="item", how="left")
 
 
-def study(world: str, panels: int, first: int, *, majority: bool) -> dict[str, float]:
-    """Return the figures of one world."""
-    held, length, gap_held, decided, gap_length = [], [], [], [], []
-    for seed in range(first, first + panels):
-        votes = panel(world, seed, people_vote=not majority)
-        run = me.audit(votes, draws=20, domain="system", gold="gold" if votes["gold"].is_not_null().any() else "")
-        scores = me.score(run, by="domain")
-        for row in scores.frame.iter_rows(named=True):
-            held.append(row["low"] <= SHARES[row["group"]] <= row["high"])
-            length.append(row["high"] - row["low"])
-        for row in scores.differences.iter_rows(named=True):
-            if {row["group"], row["other"]} == {"A", "B"}:
-                sign = 1 if row["group"] == "A" else -1
-                low, high = sorted((sign * row["low"], sign * row["high"]))
-                gap_held.append(low <= 0.06 <= high)
-                decided.append(low > 0)
-                gap_length.append(high - low)
-    return {"held": np.mean(held), "length": np.mean(length), "gap held": np.mean(gap_held),
-            "decided": np.mean(decided), "gap length": np.mean(gap_length)}  # fmt: skip
+def study(worlds: list[str], panels: int, first: int) -> None:
+    """Print and write the figures of some worlds, after every ten panels of each."""
+    rows: dict[str, list[dict[str, float]]] = {world: [] for world in worlds}
+    for n_panels in range(1, panels + 1):
+        for world in worlds:
+            rows[world].append(grade(panel(world, first + n_panels - 1)))
+        if n_panels % 10 and n_panels < panels:
+            continue
+        about = {"version": me.__version__, "panels": n_panels, "first_seed": first}
+        figures = {world: pl.DataFrame(rows[world]).mean().row(0, named=True) for world in worlds}
+        means = pl.DataFrame([{"world": world} | about | figures[world] for world in worlds]).with_columns(
+            pl.col(pl.Float64).round(4)
+        )
+        replaced = (pl.col("version") == me.__version__) & pl.col("world").is_in(worlds)
+        table = pl.concat([pl.read_csv(FIGURES, schema=means.schema).filter(~replaced), means])
+        table.sort("world", "version").write_csv(FIGURES)
+    for row in means.iter_rows(named=True):
+        print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+
+
+def grade(votes: pl.DataFrame) -> dict[str, float]:
+    """Return whether intervals hold what was planted in one panel, and their lengths."""
+    run = me.audit(votes, draws=20, domain="system", gold="gold" if votes["gold"].is_not_null().any() else "")
+    scores = me.score(run, by="domain")
+    held = [row["low"] <= SHARES[row["group"]] <= row["high"] for row in scores.frame.iter_rows(named=True)]
+    pairs = scores.differences.filter(pl.concat_list("group", "other").list.sort().list.join("-") == "A-B")
+    [pair] = pairs.iter_rows(named=True)
+    sign = 1 if pair["group"] == "A" else -1
+    low, high = sorted((sign * pair["low"], sign * pair["high"]))
+    length = (scores.frame["high"] - scores.frame["low"]).mean()
+    gap = {"A-B held": float(low <= 0.06 <= high), "A-B decided": float(low > 0), "A-B length": high - low}
+    return {"held": float(np.mean(held)), "length": length} | gap
 
 
 def wrong_majority(panels: int) -> None:
@@ -234,8 +248,7 @@ def position_bias(panels: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--panels", type=int, default=160)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first panel")
-    parser.add_argument("--majority", action="store_true", help="the majority of people is gold, as 0.2 needs it")
+    parser.add_argument("--first", type=int, default=7_000, help="seed of the first panel")
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--convarg", type=Path, help="folder of convarg_pairs")
     parser.add_argument("--real", type=Path, help="folder with public panels")
@@ -244,9 +257,8 @@ if __name__ == "__main__":
     parser.add_argument("--wrong-majority", type=int, default=0)
     chosen = parser.parse_args()
     print(f"moral-entropy {me.__version__}, {chosen.panels} panels in each world, seeds from {chosen.first}")
-    for world in filter(None, chosen.worlds.split(",")):
-        figures = study(world, chosen.panels, chosen.first, majority=chosen.majority)
-        print(f"{world:12}", ", ".join(f"{name} {value:.3f}" for name, value in figures.items()), flush=True)
+    if chosen.worlds:
+        study(chosen.worlds.split(","), chosen.panels, chosen.first)
     if chosen.wrong_majority:
         wrong_majority(chosen.wrong_majority)
     if chosen.position_bias:

@@ -188,7 +188,7 @@ def test_the_reference_of_python_is_that_of_the_docstrings():
     assert "| `out` | `None` | The run folder" in audit
     named = re.findall(r"`(\w+)`", re.search(r"^Options, .*$", audit, flags=re.MULTILINE)[0])
     assert {"draws", "model", "rules"} <= set(named)
-    rare = {option.name for _, _, option in keywords(AuditOptions) if option.rare} | {"facts", "prior_confusion"}
+    rare = {option.name for option in keywords(AuditOptions).values() if option.rare} | {"facts", "prior_confusion"}
     assert {name for name in named if f"--{name.replace('_', '-')}" not in commands()["audit"]} <= rare
     assert doctest.testmod(reference).failed == 0
 

@@ -75,18 +75,6 @@ def test_several_of_one_question_are_told_apart_by_their_subjects():
     assert warning_sentences(pairs) == ["a · b agree. The same in 2 more: c · d, e · f."]
 
 
-@pytest.mark.parametrize(
-    ("finding", "expected"),
-    [
-        (Finding("gold", "ece", 0.1), ""),
-        (Finding("gold", "ece", 0.1, "care", "twitter"), "care / twitter"),
-        (Finding("gold", "ece", 0.1, subject="ann"), "ann"),
-    ],
-)
-def test_about(finding, expected):
-    assert finding.about == expected
-
-
 def test_only_our_own_warnings_are_silenced():
     with pytest.warns(UserWarning, match="of others"), without_warnings():
         warnings.warn("ours", ThinDataWarning, stacklevel=1)

@@ -61,9 +61,8 @@ def test_a_rule_that_is_added_as_the_recipe_says_is_graded_in_every_audit(packag
 
 
 def test_a_format_that_is_added_as_the_recipe_says_is_recognised_and_read(package):
-    (module, exports, options), block = recipe("a format")
-    edit(package / module, r"\Z", "\n\n" + block[block.index("def detect_tally") :])
-    edit(package / exports, r'\(annotation_tools, "', "tally ")
+    (module, options), block = recipe("a format")
+    edit(package / module, r"\Z", "\n\n" + block[block.index("@export_of") :])
     edit(package / options, r"\nFormat = Literal\[\n", '    "tally",\n')
     (package / "votes.json").write_text(json.dumps({"tally": tally()}))
     for arguments in (["votes.json"], ["votes.json", "--format", "tally", "--force"]):

@@ -16,7 +16,7 @@ from typer import Context
 from typer.core import TyperCommand
 
 from moral_entropy.cli.commands import SENTENCES, load_command, load_function
-from moral_entropy.cli.flags import rare_options, stages_of
+from moral_entropy.cli.flags import rare_flags
 from moral_entropy.option_fields import metavar_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
@@ -48,11 +48,9 @@ def table(command: str) -> str:
 
 def rare_rows(command: str) -> Iterator[str]:
     """Return one line per option of a command that has no flag of its own."""
-    stages = stages_of(load_function(command)).values()
-    for keyword, (_, option) in (pair for stage in stages for pair in rare_options(stage).items()):
+    for flag, option in rare_flags(load_function(command)).items():
         default = f" Default: {option.shown_default}." if option.shown_default else ""
-        name, value = keyword.replace("_", "-"), metavar_of(option) or "true|false"
-        yield f"- `{name}={value}`: {option.help}{default}\n"
+        yield f"- `{flag.removeprefix('--')}={metavar_of(option) or 'true|false'}`: {option.help}{default}\n"
 
 
 def rows(flags: list[Any]) -> Iterator[str]:

@@ -29,8 +29,6 @@ SETTINGS = ("version", "input", "priors", "fit_by", "solver", "coordinates", "dr
             "annotators", "votes")  # fmt: skip
 METRICS = ("fpr", "fnr", "fdr")
 CELL = ("question", "domain", "label", "rule", "reference", "metric")
-SHIFTS = ("question", "domain", "label", "metric", "a", "b", "change", "n")
-AGREEMENT = ("question", "domain", "metric", "value", "n")
 GRADES = (*CELL, *(f"{name}_{side}" for side in "ab" for name in ("value", "low", "high")), "change", "low", "high",
           "n_a", "n_b")  # fmt: skip
 
@@ -60,7 +58,7 @@ class Comparison:
     shifts
         Means over the shared items of p and entropies: question, domain, label, metric, a, b, change, n.
     agreement
-        Agreement and kappa of the labels, correlation of p, mean of `moved`: question, domain, metric, value, n.
+        Agreement and kappa of the labels, mean of `moved`: question, metric, value, n.
     grades
         Changes of the rules' grades, see `grade_changes`.
     """
@@ -104,7 +102,6 @@ def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison | di
     counts = {name: [side.filter(question=name).height for side in (frame, a, b)] for name in labels}
     rows = [(name, shared, n_a - shared, n_b - shared) for name, (shared, n_a, n_b) in counts.items()]
     overlap = pl.DataFrame(rows, schema=["question", "shared", "only_a", "only_b"], orient="row")
-    shifts, agreement = _shifts_and_agreement(frame)
     digests = [run.manifest.get("input", {}).get("sha256") for run in runs]
     return Comparison(
         a=runs[0].where,
@@ -113,8 +110,8 @@ def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison | di
         notes=tuple(_notes(runs, frame, overlap)),
         overlap=overlap.filter(pl.col("shared") > 0),
         items=_moved_items(frame, [run.items.schema["item"] for run in runs]),
-        shifts=shifts,
-        agreement=agreement,
+        shifts=_shifts(frame),
+        agreement=_agreement(frame),
         grades=grade_changes(runs[0].rules, runs[1].rules, same_input=bool(digests[0]) and digests[0] == digests[1]),
     )
 
@@ -151,8 +148,6 @@ def _read_items(run: Run, labels: Labels) -> pl.DataFrame:
     targets = {question: [names[1]] if len(names) == 2 else list(names) for question, names in labels.items()}
     labels_shown = pl.DataFrame({"question": list(targets), "target": list(targets.values())})
     items = run.items.with_columns(pl.col("item").cast(pl.String).alias(KEY))
-    repeated = items.filter(pl.struct("question", KEY).is_duplicated())
-    _refuse(repeated, f"{repeated.height:,} rows of {run.where}/items.parquet repeat a question and item")
     if BETWEEN not in items.columns:
         # Nothing lies between groups where no truth per group was found; without draws nobody knows.
         items = items.with_columns((0.0 * pl.col("doubt_votes")).alias(BETWEEN))
@@ -165,16 +160,7 @@ def _read_items(run: Run, labels: Labels) -> pl.DataFrame:
         two=pl.col("target").list.len() == 1
     )
     items = items.with_columns(p_k=pl.when("two").then(pl.concat_list("p")).otherwise("p_k"))
-    lacking = items.filter(pl.col("p_k").list.len().fill_null(0) != pl.col("target").list.len())
-    _refuse(lacking, f"{run.where}/posterior.parquet lacks labels of {lacking.height:,} items")
     return items.select("question", KEY, "target", "two", *FACTS, "p_k")
-
-
-def _refuse(rows: pl.DataFrame, problem: str) -> None:
-    """Raise a `RunFolderError` if there are rows that a whole run does not have."""
-    if not rows.is_empty():
-        msg = f"{problem}. First: {rows['question'][0]}, {rows[KEY][0]!r}. Run the audit again."
-        raise RunFolderError(msg)
 
 
 def _join(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
@@ -201,10 +187,6 @@ def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[s
         yield f"{elsewhere:,} items are of another domain in {b.where}: sorted by that of {a.where}"
     if weighted := frame.filter(pl.col("count_a") != pl.col("count_b")).height:
         yield f"{weighted:,} items count more or less often in {b.where}: weighted as in {a.where}"
-    for run, against in (runs, runs[::-1]):
-        rules = against.rules["rule"].unique().to_list()
-        if alone := [rule for rule in run.rules["rule"].unique(maintain_order=True) if rule not in rules]:
-            yield f"only {run.where} grades {len(alone)} rule{'s' * (len(alone) > 1)} (first: {alone[0]!r})"
     if overlap.filter(pl.col("shared") > 0).select(pl.sum_horizontal("only_a", "only_b").sum()).item():
         yield "grades are of all items of either run, not of the shared ones alone"
 
@@ -228,69 +210,41 @@ def _moved_items(frame: pl.DataFrame, types: Sequence[pl.DataType]) -> pl.DataFr
     return items.sort(pl.col("moved").round(DECIMALS), "question", "item", descending=[True, False, False])
 
 
-def _shifts_and_agreement(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Compute figures by question and domain: means of p and entropies, and how well labels and p agree."""
-    by_question = {str(rows["question"][0]): rows for rows in frame.partition_by("question", maintain_order=True)}
-    pool = {ALL: frame} if len(by_question) > 1 else {}
-    split = frame["domain_a"].null_count() < frame.height
-    shifts, agreement = list[dict[str, Any]](), list[dict[str, Any]]()
-    for question, rows_of_question in (*by_question.items(), *pool.items()):
-        for domain, rows in _by_domain(rows_of_question) if split else [(ALL, rows_of_question)]:
-            cell = {"question": question, "domain": domain, "n": round(rows["count_a"].sum())}
-            shifts += [cell | row for row in _shift_rows(rows, pooled=question == ALL)]
-            figures = _agreement(rows, pooled=question == ALL)
-            agreement += [cell | {"metric": metric, "value": value} for metric, value in figures.items()]
-    tables = (pl.DataFrame(rows, infer_schema_length=None).fill_nan(None) for rows in (shifts, agreement))
-    return next(tables).select(*SHIFTS), next(tables).select(*AGREEMENT)
-
-
-def _by_domain(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield all items, then those of every domain of run a by name, those without one last."""
-    yield ALL, frame
-    ordered = frame.sort("domain_a", nulls_last=True, maintain_order=True)
-    yield from (
-        (rows["domain_a"][0] or NO_DOMAIN, rows) for rows in ordered.partition_by("domain_a", maintain_order=True)
-    )
-
-
-def _shift_rows(rows: pl.DataFrame, *, pooled: bool) -> Iterator[dict[str, Any]]:
-    by_label = rows.explode("target", "p_k_a", "p_k_b")
-    if pooled:
-        by_label = by_label.filter(rows["two"].all()).with_columns(target=pl.lit(ALL))
-    for part in by_label.partition_by("target", maintain_order=True):
-        yield _shift("prevalence", part["target"][0], part["p_k_a"], part["p_k_b"], part["count_a"])
-    for name in ENTROPIES:
-        if f"{name}_a" in rows.columns:
-            yield _shift(name, ALL, rows[f"{name}_a"], rows[f"{name}_b"], rows["count_a"])
-
-
-def _shift(metric: str, label: str, a: pl.Series, b: pl.Series, weight: pl.Series) -> dict[str, Any]:
-    """Average over items, each as often as it counts in run a; not a number where a value is missing."""
-    a_i, b_i = (values.cast(pl.Float64).fill_null(np.nan).to_numpy() for values in (a, b))
+def _shifts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Average p and entropies over items, each as often as it counts in run a, by question and domain."""
+    names = {"target": "label", "p_k_a": "prevalence_a", "p_k_b": "prevalence_b"}
+    columns = {"prevalence": frame.explode(*names).rename(names)}
+    columns |= {name: frame.with_columns(label=pl.lit(ALL)) for name in ENTROPIES if f"{name}_a" in frame.columns}
+    parts = [
+        part.select("question", "label", domain="domain_a", metric=pl.lit(name), weight="count_a", a=f"{name}_a",
+                    b=f"{name}_b")
+        for name, part in columns.items()
+    ]  # fmt: skip
+    rows = pl.concat([part.with_columns(domain=pl.lit(ALL)) for part in parts])
+    if frame["domain_a"].null_count() < frame.height:
+        by_domain = pl.concat(parts).sort("domain", nulls_last=True, maintain_order=True)
+        rows = pl.concat([rows, by_domain.with_columns(pl.col("domain").fill_null(NO_DOMAIN))])
     # The difference is taken item by item, so that equal runs differ by exactly 0.
-    columns = {"a": a_i, "b": b_i, "change": b_i - a_i}
-    means = {name: float(np.average(value_i, weights=weight)) for name, value_i in columns.items()}
-    return {"label": label, "metric": metric, **means}
+    values, weight = {"a": pl.col("a"), "b": pl.col("b"), "change": pl.col("b") - pl.col("a")}, pl.col("weight")
+    means = {name: pl.when(value.null_count() == 0).then((value * weight).sum() / weight.sum())
+             for name, value in values.items()}  # fmt: skip
+    place = ("question", "domain", "label", "metric")
+    return rows.group_by(place, maintain_order=True).agg(**means, n=weight.sum().round().cast(pl.Int64))
 
 
-def _agreement(rows: pl.DataFrame, *, pooled: bool) -> dict[str, float]:
-    """Compute how often labels are equal, Cohen's kappa, Pearson's correlation of p, and the mean move."""
-    weight_i, positive = rows["count_a"].to_numpy(), rows["target"].list.last()
-    labels_a, labels_b = rows["label_a"], rows["label_b"]
-    equal = np.average(labels_a == labels_b, weights=weight_i)
-    if pooled:
-        labels_a, labels_b = labels_a == positive, labels_b == positive
-    sides = (labels_a, labels_b)
-    chance = sum(
-        math.prod(np.average(labels == name, weights=weight_i) for labels in sides) for name in labels_a.unique()
-    )
-    return {
-        "agreement": float(equal),
-        "kappa": float((equal - chance) / (1 - chance))
-        if chance < 1 and (not pooled or rows["two"].all())
-        else math.nan,
-        "moved": float(np.average(rows["moved"], weights=weight_i)),
-    }
+def _agreement(frame: pl.DataFrame) -> pl.DataFrame:
+    """Compute how often labels are equal, Cohen's kappa and the mean move, by question."""
+    rows = []
+    for (question,), part in frame.group_by("question", maintain_order=True):
+        weight_i, sides = part["count_a"].to_numpy(), (part["label_a"], part["label_b"])
+        equal = np.average(sides[0] == sides[1], weights=weight_i)
+        chance = sum(math.prod(np.average(side == name, weights=weight_i) for side in sides)
+                     for name in sides[0].unique())  # fmt: skip
+        kappa = float((equal - chance) / (1 - chance)) if chance < 1 else None
+        moved = float(np.average(part["moved"], weights=weight_i))
+        figures = {"agreement": float(equal), "kappa": kappa, "moved": moved}
+        rows += [(question, metric, value, round(weight_i.sum())) for metric, value in figures.items()]
+    return pl.DataFrame(rows, schema=["question", "metric", "value", "n"], orient="row", infer_schema_length=None)
 
 
 def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: bool = False) -> pl.DataFrame:

@@ -67,8 +67,8 @@ class Explanation:
         Probability of `towards` at the mode, over the draws, and as published with its interval.
     label, entropy
         The consensus, and the model's entropy in nats.
-    ambiguity, doubt_votes, doubt_annotators
-        The parts of the entropy: see `EntropyParts`. None without draws.
+    ambiguity, doubt_votes, doubt_annotators, aleatoric
+        The parts of the entropy, and the sum of the first two: see `EntropyParts`. None without draws.
     model
         "mixed" or "paper".
     clamped
@@ -101,6 +101,7 @@ class Explanation:
     ambiguity: float | None
     doubt_votes: float | None
     doubt_annotators: float | None
+    aleatoric: float | None
     model: str
     clamped: bool
     of_several: bool
@@ -150,7 +151,8 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     cast = votes["annotator"].to_list()
     names = ["+".join(str(cast[at]) for at in together) for together in ballots["at"]]
     steps = zip([None, *names], [None, *ballots["label"]], push_t, bounds, np.cumsum(push_t), strict=True)
-    columns = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", "p_text", "p_votes", *PARTS)
+    columns = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", "p_text", "p_votes", *PARTS,
+               "aleatoric")  # fmt: skip
     return Explanation(
         question=question,
         part=part,

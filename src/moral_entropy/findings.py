@@ -174,32 +174,10 @@ class Finding:
         """
         return f"{self.question} / {self.part}" if self.part else self.question
 
-    @property
-    def about(self) -> str:
-        """Everything it concerns: question, part, domain, and whom or what.
-
-        Examples
-        --------
-        >>> Finding("dependence", "pair_excess", 0.2, "care", domain="BLM", subject="a · b").about
-        'care, BLM, a · b'
-        """
-        return ", ".join(name for name in (self.place, self.domain, self.subject) if name)
-
 
 def _kind(finding: Finding) -> tuple[str, str]:
     exact = CODES.get(f"{finding.check}.{finding.metric}")
     return exact or CODES.get(finding.check, ("ME000", finding.metric.replace("_", " ").capitalize()))
-
-
-def page_of(code: str) -> str:
-    """Return where the documentation explains a code.
-
-    Examples
-    --------
-    >>> page_of("ME012")
-    'docs/reference/findings.md#me012'
-    """
-    return f"docs/reference/findings.md#{code.lower()}"
 
 
 def check_codes(codes: Iterable[str]) -> frozenset[str]:
@@ -250,7 +228,9 @@ def overview(findings: Iterable[Finding]) -> list[dict[str, str]]:
             worst = "muted"
         absent = "not applicable" if kind.partition(".")[0] in checks else "not checked"
         status = absent if worst is None else "fine" if worst in ("good", "info") else worst
-        rows.append({"code": code, "title": title, "page": page_of(code), "status": status})
+        rows.append(
+            {"code": code, "title": title, "page": f"docs/reference/findings.md#{code.lower()}", "status": status}
+        )
     return rows
 
 
@@ -319,15 +299,11 @@ def headline(worst: Finding, elsewhere: Sequence[str]) -> str:
     >>> headline(Finding("temper", "exponent", 0.5, "care", level="doubt", text="too sure."), ["harm"])
     'care: too sure. The same in 1 more: harm.'
     """
-    sentence = f"{worst.place}: {worst.text}" if worst.place else _begun(worst)
+    text, name = worst.text, worst.subject.split(" · ")[0]
+    # A sentence that begins with a name keeps it as it is spelt.
+    begun = text if name and text.startswith(name) else f"{text[:1].upper()}{text[1:]}"
+    sentence = f"{worst.place}: {text}" if worst.place else begun
     return f"{sentence} The same in {len(elsewhere)} more: {listed(elsewhere)}." if elsewhere else sentence
-
-
-def _begun(finding: Finding) -> str:
-    """Return the text as a sentence begins, unless it begins with a name, which is spelt as it is."""
-    text = finding.text
-    names = finding.subject.split(" · ")[0]
-    return text if names and text.startswith(names) else f"{text[:1].upper()}{text[1:]}"
 
 
 def sentences_of(worst: Finding, elsewhere: Sequence[str]) -> str:

@@ -25,8 +25,8 @@ from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeVar, Union, 
 from moral_entropy.errors import MoralEntropyError, UsageError
 
 TAB = "    "
-_IN_SETTINGS: ContextVar[frozenset[str] | None] = ContextVar("_IN_SETTINGS", default=None)
-"""Options that stand in a settings file, while those of a command line are read; None where Python is spoken."""
+_FLAGS: ContextVar[bool] = ContextVar("_FLAGS", default=False)
+"""Whether errors call options by their flags: while those of a command line are read."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -55,6 +55,8 @@ class Option:
         Whether `--help` shows it; `--help-all` shows every option.
     rare
         Whether it has no flag of its own: `--set NAME=VALUE` sets it on the command line.
+    section
+        The field of the options of a whole run that it belongs to; empty for their own.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Option:
     least: float | None = None
     everyday: bool = False
     rare: bool = False
+    section: str = ""
 
     @property
     def keyword(self) -> str:
@@ -83,6 +86,12 @@ class Option:
         if self.default is None or self.kind is bool:
             return "yes" if self.default else ""
         return str(self.default)
+
+    def typed(self, value: Any = None) -> str:
+        """Return how it is typed on the command line, with a value of it."""
+        if self.rare:
+            return f"--set {self.flag.removeprefix('--')}" + ("" if value is None else f"={value}")
+        return self.flag if value in (None, True) else f"{self.flag} {value}"
 
 
 def option(help: str, default: Any = None, **about: Any) -> Any:
@@ -107,27 +116,22 @@ class StageOptions:
     def __post_init__(self) -> None:
         """Convert every value to the type of its field, and refuse what contradicts itself."""
         for choice in options_in(type(self)):
-            object.__setattr__(self, choice.name, self.converted(choice, getattr(self, choice.name)))
+            value = getattr(self, choice.name)
+            try:
+                value = choice.default if value is None else convert(value, choice.kind)
+            except ValueError:
+                msg = f"{self.called(choice.name)} is {value!r}; {how_to_write(choice.kind)}."
+                raise self.error(msg) from None
+            if choice.least is not None and value is not None and not value >= choice.least:
+                msg = f"{self.called(choice.name)} is {value:g}; it is at least {choice.least:g}."
+                raise self.error(msg)
+            object.__setattr__(self, choice.name, value)
         for problem in self.problems():
             raise self.error(problem)
 
     def problems(self) -> Iterator[str]:
         """Yield what is wrong with values that are right by themselves, and what to do about it."""
         yield from ()
-
-    def converted(self, choice: Option, value: Any) -> Any:
-        """Convert a value to the type of its option, or say what is wrong with it."""
-        if value is None and choice.default is not None:
-            return choice.default
-        try:
-            value = convert(value, choice.kind)
-        except ValueError:
-            msg = f"{self.called(choice.name)} is {value!r}; {how_to_write(choice.kind)}."
-            raise self.error(msg) from None
-        if choice.least is not None and value is not None and not value >= choice.least:
-            msg = f"{self.called(choice.name)} is {value:g}; it is at least {choice.least:g}."
-            raise self.error(msg)
-        return value
 
     def called(self, name: str, value: Any = None) -> str:
         """Return what an error calls an option, with a value of it: as a keyword, or as a flag (`naming_flags`).
@@ -144,38 +148,33 @@ class StageOptions:
         '--max-passes 5'
         """
         [choice] = [choice for choice in options_in(type(self)) if choice.name == name]
-        in_settings = _IN_SETTINGS.get()
-        if in_settings is None or name in in_settings or not choice.flag:
-            return name if value is None else f"{name}={value!r}"
-        if choice.rare:
-            return f"--set {choice.flag.removeprefix('--')}" + ("" if value is None else f"={value}")
-        return choice.flag if value in (None, True) else f"{choice.flag} {value}"
+        if _FLAGS.get() and choice.flag:
+            return choice.typed(value)
+        return name if value is None else f"{name}={value!r}"
 
     def changed(self, changes: Mapping[str, Any], function: str = "") -> Self:
         """Return the same options with some of them changed, those of nested stages too.
 
         A name that is none of them is a TypeError. Options of nested stages go by the name of their flag.
         """
-        places = {keyword: (section, choice.name) for section, keyword, choice in keywords(type(self))}
-        by_section: dict[str, dict[str, Any]] = {"": {}}
+        options, by_section = keywords(type(self)), dict[str, dict[str, Any]]({"": {}})
         for name, value in changes.items():
-            if name not in places:
-                msg = f"{function or type(self).__name__}() has no option {name!r}.{did_you_mean(name, places)}"
+            if name not in options:
+                msg = f"{function or type(self).__name__}() has no option {name!r}.{did_you_mean(name, options)}"
                 raise TypeError(msg)
-            section, field_name = places[name]
-            by_section.setdefault(section, {})[field_name] = value
+            by_section.setdefault(options[name].section, {})[options[name].name] = value
         top = by_section.pop("")
         return replace(self, **top, **{name: replace(getattr(self, name), **new) for name, new in by_section.items()})
 
 
 @contextmanager
-def naming_flags(in_settings: Iterable[str] = ()) -> Iterator[None]:
-    """Call options by their flags in errors that are raised meanwhile, but for those that a settings file has."""
-    before = _IN_SETTINGS.set(frozenset(in_settings))
+def naming_flags() -> Iterator[None]:
+    """Call options by their flags in errors that are raised meanwhile."""
+    before = _FLAGS.set(True)
     try:
         yield
     finally:
-        _IN_SETTINGS.reset(before)
+        _FLAGS.reset(before)
 
 
 def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
@@ -190,20 +189,16 @@ def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
     return tuple(options)
 
 
-def sections(stage: type[StageOptions]) -> dict[str, type[StageOptions]]:
-    """Return the fields of a class that hold the options of another stage, by name."""
-    kinds = get_type_hints(stage)
-    types = {choice.name: kinds[choice.name] for choice in fields(stage)}
-    return {name: kind for name, kind in types.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
+def sections(stage: type[StageOptions]) -> dict[str, Any]:
+    """Return the classes of the options of other stages that a class holds, by name of the field."""
+    return {stated.name: stated.default_factory for stated in fields(stage) if "option" not in stated.metadata}
 
 
-def keywords(stage: type[StageOptions]) -> list[tuple[str, str, Option]]:
-    """List the options of a class and of the stages nested in it: section (empty for its own), keyword, option."""
-    top = [("", choice.name, choice) for choice in options_in(stage)]
-    nested = [
-        (section, choice.keyword, choice) for section, kind in sections(stage).items() for choice in options_in(kind)
-    ]
-    return nested + top
+def keywords(stage: type[StageOptions]) -> dict[str, Option]:
+    """Return the options of a class and of the stages nested in it, which come first, by keyword."""
+    nested = {choice.keyword: replace(choice, section=section)
+              for section, kind in sections(stage).items() for choice in options_in(kind)}  # fmt: skip
+    return nested | {choice.name: choice for choice in options_in(stage)}
 
 
 RENAMED = {"layout": "format"}
@@ -258,7 +253,16 @@ def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
             with suppress(ValueError):
                 return convert(value, choice, typed=typed)
     if origin in (tuple, Sequence):
-        return _convert_to_tuple(value, kinds if origin is tuple else (*kinds, ...), typed=typed)
+        if isinstance(value, str):
+            # Nothing typed is a list without names.
+            value = [value] if not typed else [part.strip() for part in value.split(",")] if value.strip() else []
+            if not all(value):
+                raise ValueError(value)
+        if not isinstance(value, Iterable) or isinstance(value, Mapping):
+            raise ValueError(value)
+        values = tuple(value)
+        each = kinds[:1] * len(values) if origin is Sequence or kinds[-1] is Ellipsis else kinds
+        return tuple(convert(choice, of, typed=typed) for choice, of in zip(values, each, strict=True))
     is_choice = origin is Literal and value in kinds
     if kind in (Any, object) or is_choice or (kind is NoneType and value is None):
         return value
@@ -270,20 +274,6 @@ def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
     if typed and kind is bool and value in ("true", "false"):
         return value == "true"
     raise ValueError(value)
-
-
-def _convert_to_tuple(value: Any, kinds: tuple[Any, ...], *, typed: bool) -> tuple[Any, ...]:
-    if isinstance(value, str):
-        # Nothing typed is a list without names.
-        value = ([part.strip() for part in value.split(",")] if value.strip() else []) if typed else [value]
-        if not all(value):
-            raise ValueError(value)
-    if not isinstance(value, Iterable) or isinstance(value, Mapping):
-        raise ValueError(value)
-    values = tuple(value)
-    if kinds[-1] is Ellipsis:
-        kinds = kinds[:1] * len(values)
-    return tuple(convert(choice, kind, typed=typed) for choice, kind in zip(values, kinds, strict=True))
 
 
 def how_to_write(kind: Any) -> str:
@@ -357,35 +347,30 @@ def lists_options(stage: type[StageOptions]) -> Callable[[Function], Function]:
     def show(function: Function) -> Function:
         signature = inspect.signature(function)
         plain = [choice for choice in signature.parameters.values() if choice.kind is not inspect.Parameter.VAR_KEYWORD]
-        arguments = {choice.name for choice in plain}
-        options = {keyword: choice for _, keyword, choice in keywords(stage) if keyword not in arguments}
-        by_keyword = inspect.Parameter.KEYWORD_ONLY
+        options = {
+            keyword: choice for keyword, choice in keywords(stage).items() if keyword not in signature.parameters
+        }
         listed = [
-            inspect.Parameter(keyword, by_keyword, default=choice.default, annotation=choice.kind)
+            inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY, default=choice.default, annotation=choice.kind)
             for keyword, choice in options.items()
         ]
         function.__signature__ = signature.replace(parameters=[*plain, *listed])  # type: ignore[attr-defined]
-        if function.__doc__:
-            function.__doc__ = _with_parameters(function.__doc__, options)
+        texts = "".join(
+            f"{keyword}\n{fill(choice.help, 110, initial_indent=TAB, subsequent_indent=TAB, break_on_hyphens=False)}\n"
+            for keyword, choice in options.items()
+        )
+        doc = inspect.cleandoc(function.__doc__ or "") + "\n"
+        function.__doc__ = re.sub(r"^\*\*changes\n(    .*\n)+", lambda _: texts, doc, flags=re.MULTILINE)
         return function
 
     return show
 
 
-def _with_parameters(text: str, options: Mapping[str, Option]) -> str:
-    """Replace the paragraph on `**changes` of a docstring by the help texts."""
-    paragraphs = "".join(
-        f"{keyword}\n{fill(choice.help, 110, initial_indent=TAB, subsequent_indent=TAB, break_on_hyphens=False)}\n"
-        for keyword, choice in options.items()
-    )
-    return re.sub(r"^\*\*changes\n(    .*\n)+", lambda _: paragraphs, inspect.cleandoc(text) + "\n", flags=re.MULTILINE)
-
-
 # --- Plain values: options as JSON and TOML have them -------------------------------------------------------------
 
 
-def as_plain(options: StageOptions) -> dict[str, Any]:
-    """Return options as values that JSON has; those of other stages as objects within it.
+def as_plain(value: Any) -> Any:
+    """Return options, or a value of one, as values that JSON has; those of other stages as objects within it.
 
     Examples
     --------
@@ -395,16 +380,12 @@ def as_plain(options: StageOptions) -> dict[str, Any]:
     >>> as_plain(Names(names=("care", "harm")))
     {'names': ['care', 'harm']}
     """
-    stage = type(options)
-    nested = {name: as_plain(getattr(options, name)) for name in sections(stage)}
-    return nested | {choice.name: _plain(getattr(options, choice.name)) for choice in options_in(stage)}
-
-
-def _plain(value: Any) -> Any:
+    if isinstance(value, StageOptions):
+        return {choice.name: as_plain(getattr(value, choice.name)) for choice in fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): _plain(choice) for name, choice in value.items()}
+        return {str(name): as_plain(choice) for name, choice in value.items()}
     if isinstance(value, tuple):
-        return [_plain(choice) for choice in value]
+        return [as_plain(choice) for choice in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     # Rules of one's own have a name; of a dataframe its kind is enough.
@@ -426,23 +407,23 @@ def from_plain(stage: type[Stage], values: Mapping[str, Any], where: str) -> Sta
     where
         What to call the source of the values in an error.
     """
-    choices, nested = {choice.name: choice for choice in options_in(stage)}, sections(stage)
-    by_flag = {choice.keyword: choice.name for choice in choices.values() if choice.flag}
+    options, nested = options_in(stage), sections(stage)
+    choices = {choice.keyword: choice for choice in options} | {choice.name: choice for choice in options}
     values_by_name: dict[str, Any] = {}
     for typed_name, value in values.items():
         name = typed_name.replace("-", "_")
-        name = name if name in choices else by_flag.get(name, name)
         if name in nested and isinstance(value, Mapping):
             values_by_name[name] = from_plain(nested[name], value, f"{where} [{name}]")
         elif name in choices:
+            choice = choices[name]
             try:
-                values_by_name[name] = convert(value, choices[name].kind, typed=True)
+                values_by_name[choice.name] = convert(value, choice.kind, typed=True)
             except ValueError:
-                msg = f"{where}: {name} is {value!r}; {how_to_write(choices[name].kind)}."
+                msg = f"{where}: {choice.name} is {value!r}; {how_to_write(choice.kind)}."
                 raise UsageError(msg) from None
         else:
             near = did_you_mean(typed_name, [*choices, *nested])
-            names = ", ".join([*nested, *choices])
+            names = ", ".join([*nested, *(choice.name for choice in options)])
             msg = f"{where} has {typed_name!r}, which is no option there.{near} Options: {names}."
             raise UsageError(msg)
     return stage(**values_by_name)

@@ -327,11 +327,6 @@ class GroupOptions(StageOptions):
         keyword, flag = self.called(name), f"--{name.replace('_', '-')}"
         return keyword if keyword == flag else f"{keyword} (CLI: {flag})"
 
-    @property
-    def asked(self) -> bool:
-        """Whether groups are asked for."""
-        return bool(self.annotator_group)
-
 
 # --- Judges --------------------------------------------------------------------------------------------------------
 
@@ -385,10 +380,6 @@ class JudgeOptions(PanelOptions):
         0.2,
         least=0.0,
     )
-
-    def value_of(self) -> dict[str, float]:
-        """Return what each label counts, as told; empty where nothing was told."""
-        return values_by_label(self.values, self.called("values"))
 
 
 def values_by_label(values: Sequence[str], name: str = "values") -> dict[str, float]:

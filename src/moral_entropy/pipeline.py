@@ -37,7 +37,7 @@ from moral_entropy.runs.folder import MANIFEST, change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
-from moral_entropy.verdict.decisions import read_decisions, with_rows
+from moral_entropy.verdict.decisions import read_decisions
 from moral_entropy.verdict.rates import label_facts
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
@@ -127,7 +127,8 @@ def _with_checked(run: Run, answers: pl.DataFrame | None) -> Run:
     """Return a run in memory with the answers that its labels were settled by."""
     if answers is None:
         return run
-    return with_rows(run, answers.cast({"item": run.tables["items"].schema["item"]}))
+    answers = answers.cast({"item": run.tables["items"].schema["item"]})
+    return replace(run, tables={**run.tables, "spot_checks": answers})
 
 
 def write_run(
@@ -139,8 +140,9 @@ def write_run(
     """
     with watch.timing("write"):
         run.write_to(folder, lambda share: progress("writing", share))
-        # What rows about items were made from is not held while the report is written.
-        run = replace(run, tables={}, path=folder)
+        # The report takes the small tables in hand; what rows about items were made from is not held meanwhile.
+        small = {name: table for name, table in run.tables.items() if isinstance(table, pl.DataFrame)}
+        run = replace(run, tables={name: small[name] for name in small if name != "spot_checks"}, path=folder)
         if sheets:
             run = with_answers(run, sheets)
             keep_sheets(out, folder, sheets)
@@ -149,7 +151,7 @@ def write_run(
         with watch.timing("report"):
             progress("report", 0.0)
             write_report(run)
-    return run.moved(out, change_manifest(folder, seconds=watch.rounded))
+    return replace(run, manifest=change_manifest(folder, seconds=watch.seconds), tables={}, path=out)
 
 
 def make_run(
@@ -180,7 +182,7 @@ def make_run(
         extra: dict[str, pl.DataFrame] = {}
         facts: dict[str, Any] = {}
         between, seed = None, options.fit.seed
-        if options.groups.asked:
+        if options.groups.annotator_group:
             # Late: most audits have no groups, and SciPy's statistics take long to load.
             from moral_entropy.groups.table import study_groups
 

@@ -6,8 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,8 +19,11 @@ Progress = Callable[[str, float], None]
 """Called with the name of a stage and the share of it done."""
 
 
-def ignore(_share: float) -> None:
-    """Ignore a share of progress."""
+def silent(*_progress: object) -> None:
+    """Ignore progress."""
+
+
+ignore = silent
 
 
 def share_of(advance: Advance, n: int, of: int) -> Advance:
@@ -38,18 +39,9 @@ def share_of(advance: Advance, n: int, of: int) -> Advance:
     return lambda share: advance((n + share) / of)
 
 
-def silent(_stage: str, _share: float) -> None:
-    """Ignore the progress of a stage."""
-
-
 def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
     """Return the callback for the n-th of several runs of a stage; it reports the share of all of them."""
-
-    def advance(stage: str, share: float) -> None:
-        if progress is not None:
-            progress(stage, (n + share) / of)
-
-    return advance
+    return lambda stage, share: (progress or silent)(stage, (n + share) / of)
 
 
 class Bars:
@@ -87,29 +79,11 @@ class Bars:
         self._progress.update(self._tasks[stage], completed=share)
 
 
-@contextmanager
-def bar(title: str, *, hidden: bool = False) -> Iterator[Advance]:
-    """Show a bar while the block runs; yields the function that moves it.
-
-    Examples
-    --------
-    >>> with bar("reading", hidden=True) as advance:
-    ...     advance(0.5)
-    """
-    with Bars(hidden=hidden) as bars:
-        yield partial(bars, title)
-
-
-@dataclass
 class Stopwatch:
-    """Seconds by stage, in the order the stages began."""
+    """Seconds by stage, to the millisecond, in the order the stages began."""
 
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def rounded(self) -> dict[str, float]:
-        """Seconds to the millisecond, as the manifest has them."""
-        return {stage: round(spent, 3) for stage, spent in self.seconds.items()}
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
 
     @contextmanager
     def timing(self, stage: str) -> Iterator[None]:
@@ -118,4 +92,4 @@ class Stopwatch:
         try:
             yield
         finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+            self.seconds[stage] = round(self.seconds.get(stage, 0.0) + time.perf_counter() - start, 3)

@@ -118,8 +118,8 @@ def _apply(function: Callable[..., Any], patterns: Patterns, arguments_sent: tup
     return function(patterns, *arguments_sent)
 
 
-def _pairs(patterns: Patterns, busy: Ints) -> Floats:
-    return np.concatenate([pair_xap for _, pair_xap in pairs_of(patterns, busy)], axis=1)
+def _pairs(patterns: Patterns, busy: Ints, commonest: int) -> Floats:
+    return np.concatenate([pair_xap for _, pair_xap in pairs_of(patterns, busy, commonest)], axis=1)
 
 
 def _pattern(coded: tuple[list[Patterns], Any], b: int) -> Patterns:
@@ -156,7 +156,7 @@ def _score(number: int, n_parts: int, part: Part, shape: Shape, plan: Plan) -> t
         folder.mkdir(exist_ok=True)
         # Under another name first: a worker that is lost leaves no half a file, and its part is written again.
         unfinished = folder / f".{number}-{secrets.token_hex(3)}"
-        write_table(unfinished, table.schema, table.frames)
+        write_table(unfinished, table.schema, table.frames())
         unfinished.replace(folder / f"part-{number:05}.parquet")
     cells, members = sort_into_cells(consensus, plan.rules)
     graded = rule_sums(cells, members, plan.options.grade.costs)
@@ -301,7 +301,7 @@ def _refuse(options: AuditOptions) -> None:
     """Refuse what needs all votes on one machine."""
     read = [f"--{name.replace('_', '-')}" for name in ONE_MACHINE if getattr(options.read, name) not in (None, (), "")]
     arguments = {
-        "groups of annotators": options.groups.asked, "--fit-by": options.fit_by,
+        "groups of annotators": options.groups.annotator_group, "--fit-by": options.fit_by,
         "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
         "--decisions": options.verdict.decisions,
         "--solver adam": options.fit.solver == "adam", "--use-text": options.use_text not in (None, "off"),
@@ -390,13 +390,13 @@ def fit_question(
 
 def _copies(client: Any, rows: Sequence[Any], n_annotators: int, log: ReadingLog) -> Copies:
     """Find identical annotators from sums over the partitions."""
-    votes_a = added(client, [client.submit(votes_of_annotators, part, pure=False) for part in rows])
-    busy = np.flatnonzero(votes_a >= LEAST_SHARED)
+    votes_ak = added(client, [client.submit(votes_of_annotators, part, pure=False) for part in rows])
+    busy, commonest = np.flatnonzero(votes_ak.sum(axis=1) >= LEAST_SHARED), int(votes_ak.sum(axis=0).argmax())
     if len(busy) > MOST_COMPARED:
         log.note(f"copies are not looked for among more than {MOST_COMPARED:,} annotators on a cluster.")
     if not 1 < len(busy) <= MOST_COMPARED:
         return Copies(np.arange(n_annotators))
-    pair_xab = added(client, [client.submit(_pairs, part, busy, pure=False) for part in rows])
+    pair_xab = added(client, [client.submit(_pairs, part, busy, commonest, pure=False) for part in rows])
     return joined([linked(busy, 0, *pair_xab)], n_annotators)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.cli.explain import ASCII, BLOCKS, marks_for_output, waterfall_lines
-from moral_entropy.cli.screen import printable
+from moral_entropy.cli.explain import waterfall
+from moral_entropy.cli.screen import print_parts, printable
 from moral_entropy.explanation import Explanation, Step, explain_item
 from moral_entropy.model.entropy import TOO_FEW_TO_TELL
 from moral_entropy.runs.folder import read_table
@@ -153,50 +153,48 @@ def told(*pushes, model="paper"):
         total += push
         steps.append(Step(f"a{n}" if n else None, "1" if n else None, push, push - 0.1, push + 0.1, total))
     shown = {"p_map": 0.5, "p_model": 0.5, "p": 0.5, "p_low": 0.4, "p_high": 0.6, "label": "1", "entropy": 0.69}
-    parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "model": model}
+    parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "aleatoric": 0.6, "model": model}
     names = ("q", "", "i", None, None, "1", "0")
     return Explanation(*names, tuple(steps), **shown, **parts, clamped=False, of_several=False)
 
 
-def test_the_parts_of_the_entropy_are_named_with_their_cures():
-    lines = waterfall_lines(told(-2.0, 1.0, model="mixed"), ASCII, width=80)
+@pytest.fixture
+def lines_of(monkeypatch, capsys):
+    def lines(explanation, width=80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_parts(waterfall(explanation))
+        return capsys.readouterr().out.splitlines()
+
+    return lines
+
+
+def test_the_parts_of_the_entropy_are_named_with_their_remedies(lines_of):
+    lines = lines_of(told(*[0.1] * 31, model="mixed"))
     assert "  0.400 ambiguity: no vote removes it; ship the probability, not a label" in lines
     assert "  0.200 votes: more votes on the item remove it" in lines
     assert "  0.090 annotators: more votes anywhere remove it" in lines
-    assert TOO_FEW_TO_TELL in " ".join(lines)
-    assert TOO_FEW_TO_TELL not in " ".join(waterfall_lines(told(*[0.1] * 31, model="mixed"), ASCII, width=80))
-    paper = waterfall_lines(told(-2.0, 1.0), ASCII, width=80)
+    assert TOO_FEW_TO_TELL not in " ".join(lines)
+    # Below 30 votes it is one figure, with the reason.
+    few = lines_of(told(-2.0, 1.0, model="mixed"))
+    assert [line.split(":")[0].split() for line in few if line.startswith("  0.")] == [
+        ["0.600", "item"],
+        ["0.090", "annotators"],
+    ]
+    assert TOO_FEW_TO_TELL in " ".join(few)
+    paper = lines_of(told(-2.0, 1.0))
     assert not any("ambiguity" in line for line in paper)
     assert "  0.200 aleatoric: more votes on the item remove it" in paper
 
 
-def test_bars_run_from_sum_to_sum():
-    lines = waterfall_lines(told(-2.0, 1.0, 3.0), BLOCKS, width=100)
-    bars = [line for line in lines if "│" in line]
-    filled = [sum(line.count(mark) for mark in "█░") for line in bars]
-    assert "░" in bars[0] and "█" not in bars[0] and "█" in bars[1] and "█" in bars[2]
+def test_bars_run_from_sum_to_sum(lines_of):
+    lines = lines_of(told(-2.0, 1.0, 3.0), width=90)
+    assert all(line.isascii() and len(line) <= 90 for line in lines)
+    bars = [line for line in lines if "|" in line]
+    filled = [sum(line.count(mark) for mark in "#=") for line in bars]
+    assert "=" in bars[0] and "#" not in bars[0] and "#" in bars[1] and "#" in bars[2]
     # Lengths are as 2 : 1 : 3 but for the column that shows zero and rounding.
     assert filled[2] == pytest.approx(3 * filled[1], abs=4) and filled[0] == pytest.approx(2 * filled[1], abs=4)
-    assert all(len(line) <= 100 for line in lines)
-    assert len({line.index("│") for line in bars}) == 1
-
-
-def test_plain_characters_where_nobody_watches():
-    assert marks_for_output() == ASCII
-    assert all(line.isascii() for line in waterfall_lines(told(0.5, -0.5), ASCII, width=80))
-
-
-def test_block_characters_on_a_terminal_that_knows_utf_8(monkeypatch):
-    import sys
-
-    class Terminal:
-        encoding = "UTF-8"
-
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    assert marks_for_output() == BLOCKS
+    assert len({line.index("|") for line in bars}) == 1
 
 
 def test_texts_are_shown_and_not_acted_upon():

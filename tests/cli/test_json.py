@@ -7,7 +7,7 @@ import json
 import pytest
 
 from moral_entropy.runs.run import read_run
-from moral_entropy.verdict.summary import summarise
+from moral_entropy.verdict.summary import Summary
 
 
 @pytest.fixture(scope="module")
@@ -62,4 +62,4 @@ def test_its_figures_are_those_of_the_run(told):
     assert [question["share_of_yes"] for question in facts["questions"]] == [
         fit["prevalence"]["1"] for fit in run.manifest["questions"]
     ]
-    assert summarise(run).record().keys() <= facts.keys()
+    assert Summary(run).record().keys() <= facts.keys()

@@ -8,7 +8,6 @@ import random
 
 import pytest
 
-from moral_entropy.cli.flags import flags_of
 from moral_entropy.option_fields import keywords
 from moral_entropy.options import AuditOptions
 from moral_entropy.runs.folder import read_manifest
@@ -82,7 +81,7 @@ def files(folder):
 def test_every_flag_is_among_the_runs():
     given = {word for words in RUNS.values() for word in words.split() if word.startswith("--")}
     # Flags of 0.2 that `--set` has replaced are still understood.
-    flags = {option.flag for _, _, option in keywords(AuditOptions) if option.flag}
+    flags = {option.flag for option in keywords(AuditOptions).values() if option.flag}
     assert {flag if flag in flags else flag.replace("--no-", "--") for flag in given} == {*flags} - NEEDS_EXTRAS
 
 
@@ -141,7 +140,7 @@ def test_a_manifest_without_options_and_a_file_that_is_not_there(run, folder):
 
 def test_help_shows_the_everyday_flags_and_help_all_every_one(run):
     short, long = (run("audit", flag)[1] for flag in ("--help", "--help-all"))
-    flags = [option for _, option in flags_of(AuditOptions)]
+    flags = [option for option in keywords(AuditOptions).values() if option.flag and not option.rare]
     everyday = [one.flag for one in flags if one.everyday]
     assert 10 <= len(everyday) <= 14
     assert [one.flag for one in flags if f"{one.flag} " in short] == everyday

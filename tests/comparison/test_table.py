@@ -79,18 +79,6 @@ def test_notes_say_what_is_left_out(tmp_path):
         assert said in notes
 
 
-def test_rules_that_only_one_grades_are_said(tmp_path):
-    row = ("q", "(all)", "yes", "any", "consensus", "fpr", 0.1, 0.0, 0.2, 5)
-    a = write_run(tmp_path / "a", of({1: 0.9}), TWO, audit=[row, (*row[:3], "mine", *row[4:])])
-    b = write_run(tmp_path / "b", of({1: 0.9}), TWO, audit=[row])
-    comparison = compare(a, b)
-    assert comparison.notes == (f"only {a} grades 1 rule (first: 'mine')",)
-    assert comparison.grades["rule"].to_list() == ["any"]
-    (b / "audit.parquet").unlink()
-    with pytest.raises(RunFolderError, match="has no table 'audit'"):
-        compare(a, b)
-
-
 def test_what_differs_between_manifests(tmp_path):
     comparison = compare(*runs(tmp_path, of({1: 0.9}), of({1: 0.9}), draws=20, seed=3, command="x"))
     assert comparison.settings == (("draws", 0, 20), ("seed", 0, 3))
@@ -101,7 +89,6 @@ BAD = {
     "other labels": (of({1: 0.9}), TWO, of({1: 0.9}), {"q": ("0", "1")}, "1 of 1 shared.*'q' has 0, 1 and not no, yes"),
     "other positive": (of({1: 0.9}), TWO, of({1: 0.9}), {"q": ("yes", "no")}, "yes, no and not no, yes.*--positive"),
     "more labels": (of({1: 0.9}), TWO, of({1: 0.9}), {"q": ("no", "so", "yes")}, "--classes"),
-    "repeated item": (of({1: 0.9}) * 2, TWO, of({1: 0.9}), TWO, "2 rows of .*/a/items.parquet repeat.*q, '1'"),
 }
 
 
@@ -110,15 +97,6 @@ def test_what_cannot_be_compared_is_refused(tmp_path, what):
     items_a, labels_a, items_b, labels_b, message = BAD[what]
     with pytest.raises(RunFolderError, match=message):
         compare(*runs(tmp_path, items_a, items_b, labels_a, labels_b))
-
-
-def test_a_posterior_with_the_labels_of_other_items_is_refused(tmp_path):
-    labels = {"tone": ("calm", "glad", "sad")}
-    items = [item("tone", name, (0.5, 0.3, 0.2), labels["tone"]) for name in "xy"]
-    a, b = runs(tmp_path, items, items, labels)
-    pl.read_parquet(b / "posterior.parquet").with_columns(item=pl.lit("x")).write_parquet(b / "posterior.parquet")
-    with pytest.raises(RunFolderError, match=r"lacks labels of 2 items.*tone, 'x'"):
-        compare(a, b)
 
 
 def test_order_of_three_labels_is_irrelevant(tmp_path):

@@ -39,7 +39,7 @@ HEADER = ("text", "subreddit", "bucket", "annotator", "annotation", "confidence"
 def read(path):
     """Return the votes of a file in the format that is found, sorted, and the log."""
     log = ReadingLog()
-    return FORMATS[detect_format(path)].to_table(path, log).rows(), log
+    return FORMATS[detect_format(path)].read(path, log).rows(), log
 
 
 def flagged(path):
@@ -287,7 +287,7 @@ def test_the_labels_mean_what_the_authors_say():
 
 def test_another_table_is_none_of_them(write):
     path = write("text,bucket,annotator,annotation\nx,y,z,care\n", "mine.csv")
-    assert not any(FORMATS[name].detect(path) for name in ("mftc", "mfrc", "emfd"))
+    assert detect_format(path) is None
 
 
 def test_the_tables_of_the_author_give_the_same_votes(write, tmp_path):

@@ -148,16 +148,14 @@ def test_voters_are_different_sorted_and_as_many_as_asked(votes_i, few):
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("votes_per_item", [3, 2.7])
-def test_the_file_holds_the_votes_of_memory_whatever_the_chunk(tmp_path, votes_per_item):
+def test_the_file_holds_the_votes_of_memory(tmp_path, votes_per_item):
     sizes = {"n_items": 1_000, "n_annotators": 20, "votes_per_item": votes_per_item, "n_labels": 3, "seed": 11}
     in_memory = long_table(simulate_votes(**sizes))
-    for chunk_items in (1, 64, 300, 10_000):
-        path = tmp_path / f"{chunk_items}.parquet"
-        n_votes = write_simulated(path, **sizes, chunk_items=chunk_items)
-        read = pl.read_parquet(path)
-        assert read.equals(in_memory)
-        assert read.schema == {"item": pl.Int64, "annotator": pl.Int32, "label": pl.Int8, "gold": pl.Int8}
-        assert n_votes == in_memory.height
+    n_votes = write_simulated(tmp_path / "votes.parquet", **sizes)
+    read = pl.read_parquet(tmp_path / "votes.parquet")
+    assert read.equals(in_memory)
+    assert read.schema == {"item": pl.Int64, "annotator": pl.Int32, "label": pl.Int8, "gold": pl.Int8}
+    assert n_votes == in_memory.height
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -176,10 +174,8 @@ def test_the_seed_decides_the_bytes(tmp_path):
 def test_progress_ends_at_one(tmp_path):
     shares = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulate, "BLOCK_ITEMS", 10)
-        write_simulated(
-            tmp_path / "v", n_items=95, n_annotators=3, votes_per_item=1, chunk_items=20, advance=shares.append
-        )
+        patch.setattr(simulate, "BLOCK_ITEMS", 20)
+        write_simulated(tmp_path / "v", n_items=95, n_annotators=3, votes_per_item=1, advance=shares.append)
     assert shares == [0.2, 0.4, 0.6, 0.8, 1.0]
 
 

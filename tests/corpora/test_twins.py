@@ -14,7 +14,7 @@ from moral_entropy.corpora.twins import (
     corpus_facts,
     draw_annotators,
     draw_domain,
-    read_phrases,
+    read_data,
     scaled_facts,
     solve_highlights,
     twin,
@@ -306,7 +306,7 @@ def test_texts_are_distinct_and_short(twins, name):
 def test_texts_carry_cues_of_the_truth(twins, places, name):
     items = twins[name].unique(["item", "question"], maintain_order=True).with_columns(place=places[name].ravel())
     for question in FOUNDATIONS:
-        pattern = rf"\b({'|'.join(read_phrases()['cues'][question])})\b"
+        pattern = rf"\b({'|'.join(read_data('twin_phrases.toml')['cues'][question])})\b"
         rows = items.filter(pl.col("question") == question).select("place", cue=pl.col("text").str.contains(pattern))
         between = pl.col("place").is_between(0, 1, closed="none")
         for those, chance in ((pl.col("place") == 1, 0.8), (pl.col("place") == 0, 0.05), (between, 0.425)):
@@ -315,7 +315,7 @@ def test_texts_carry_cues_of_the_truth(twins, places, name):
 
 
 def test_no_phrase_begins_another_and_no_filler_is_a_cue():
-    phrases = read_phrases()
+    phrases = read_data("twin_phrases.toml")
     fillers = [*phrases["details"], *phrases["closings"], *phrases["cue_links"]]
     openings = [phrase for each in phrases["openings"].values() for phrase in each]
     cues = [cue for each in phrases["cues"].values() for cue in each]
@@ -353,7 +353,7 @@ def test_names_are_readable(twins):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: twin("mtfc"), "did you mean 'mftc'.* Choose from mftc, mfrc, emfd"),
+        (lambda: twin("mtfc"), "Did you mean 'mftc'.* Choose from mftc, mfrc, emfd"),
         (lambda: twin("xyz"), r"no twin of 'xyz'\. Choose from"),
         (lambda: twin("mftc", scale=0), "scale is 0"),
         (lambda: twin("mftc", scale=6), "at most 5"),

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import moral_entropy as me
-from moral_entropy.verdict.summary import summarise
+from moral_entropy.verdict.summary import Summary
 
 PAGE = Path(__file__).parents[2] / "docs" / "data" / "first-screens.txt"
 FOUR = {"ann": 0.95, "bob": 0.9, "cem": 0.85, "dua": 0.75}
@@ -67,7 +67,7 @@ def audited(name):
 
 
 def screen(name, width):
-    return summarise(audited(name)).lines(width)
+    return Summary(audited(name)).lines(width)
 
 
 def test_there_are_ten():

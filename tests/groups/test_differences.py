@@ -118,7 +118,7 @@ def test_within_is_krippendorffs_alpha_of_the_members():
     counts_ik = np.zeros((20, 2), dtype=int)
     mine_v = group_a[votes.annotator_v] == 1
     np.add.at(counts_ik, (votes.item_v[mine_v], votes.yes_v[mine_v].astype(int)), 1)
-    assert agreement["within"] == pytest.approx(measure_agreement(counts_ik, resamples=0)["value"][0])
+    assert agreement["within"] == pytest.approx(measure_agreement(counts_ik, resamples=0)[0][1])
 
 
 def test_across_counts_pairs_with_one_vote_on_each_side():

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import entr
 
 import moral_entropy as me
-from moral_entropy.cli.explain import marks_for_output, waterfall_lines
+from moral_entropy.cli.explain import waterfall
 from moral_entropy.errors import RunFolderError, VotesError
 from moral_entropy.explanation import explain_item
 from moral_entropy.groups import truths
@@ -205,9 +205,7 @@ def test_everything_that_shows_the_parts_shows_the_fourth(parted):
     item = run.items.sort(BETWEEN).row(-1, named=True)
     [told] = explain_item(run, str(item["item"]))
     assert told.between_groups == pytest.approx(item[BETWEEN])
-    assert f"{item[BETWEEN]:.3f} between groups: no vote removes it" in "\n".join(
-        waterfall_lines(told, marks_for_output())
-    )
+    assert f"{item[BETWEEN]:.3f} between groups: no vote removes it" in "\n".join(map(str, waterfall(told)))
     texts, columns = page_data(run)
     assert columns["parts"][-1][0] == BETWEEN and texts["uncertainty"]["bars"][0]["parts"][-1][0] == "between groups"
     assert (run.items[BETWEEN] > run.items["entropy"] / 2).mean() > 0.1

@@ -137,6 +137,15 @@ def test_planted_biases_and_a_turned_scale_are_found():
     assert {"ME121", "ME123", "ME124"} <= codes
 
 
+def test_a_lenient_rater_is_called_that_and_not_guessing(tmp_path):
+    # One level too high nearly always: never the others' level, yet the votes follow theirs.
+    run = me.audit(ratings(seed=6, n_items=300, levels=7, bias=(2.0,)), tmp_path / "run", draws=50, use_text="off")
+    assert set(run.annotators["role"].to_list()) == {""}
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "r0 rates higher than the others: +" in page and "ike guessing" not in page
+    assert not any("majority of the others" in line for line in str(run).splitlines())
+
+
 def test_rules_on_ratings_are_graded_by_hand():
     run = me.audit(ratings(seed=7), draws=0, use_text="off")
     fit, rules = run.consensus.fits[0], run.table("rating_rules")

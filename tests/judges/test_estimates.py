@@ -11,8 +11,8 @@ from scipy.stats import beta, norm
 
 from moral_entropy.judges.estimates import (
     Answers,
-    answers_needed,
     corrected_means,
+    decide,
     difference,
     known_mean,
     ppi_mean,
@@ -104,8 +104,9 @@ def test_systems_that_judges_err_alike_on_lend_to_each_other_and_are_compared_pr
     for seed in range(60):
         answers, shares = systems(seed)
         together, gaps = corrected_means(answers, YES)
-        apart = [corrected_means(answers.take(answers.system_i == s)._replace(system_i=np.zeros(300, int)), YES)[0][0]
-                 for s in range(4)]  # fmt: skip
+        rows = [answers.system_i == s for s in range(4)]
+        parts = [Answers(*(column[here] for column in answers))._replace(system_i=np.zeros(300, int)) for here in rows]
+        apart = [corrected_means(part, YES)[0][0] for part in parts]
         held += [estimate.low <= share <= estimate.high for estimate, share in zip(together, shares, strict=True)]
         narrower += [(a.high - a.low) / (b.high - b.low) for a, b in zip(together, apart, strict=True)]
         gap_held.append(gaps(0, 1).low <= 0.06 <= gaps(0, 1).high)
@@ -169,9 +170,9 @@ def test_as_many_known_answers_as_are_said_to_be_needed_settle_it():
     truth_i, p_ik = panel(7, n_items=20_000, share=0.6, right=0.85)
     [estimate], _ = corrected_means(one_system(truth_i, p_ik, 100), YES)
     limit = estimate.value - 0.03
-    needed = answers_needed(estimate, limit)
-    assert estimate.low < limit
-    assert needed > 100
+    verdict, more = decide(estimate, limit, 20_000)
+    assert (verdict, estimate.low < limit) == ("undecided", True)
+    needed = 100 + more
     [later], _ = corrected_means(one_system(truth_i, p_ik, needed), YES)
     # If the score stays as it is: its distance from the lower bound is then that from the limit.
     assert later.value - later.low == pytest.approx(0.03, rel=0.25)

@@ -48,6 +48,16 @@ def test_the_best_annotators_are_nobodys_copies():
     assert groups_of(label_ia) == []
 
 
+def test_of_a_rare_label_honest_annotators_are_nobodys_copies_and_a_copy_is_one():
+    rng = np.random.default_rng(0)
+    truth_i = rng.random(3_000) < 0.02
+    label_ia = np.where(truth_i[:, None], rng.random((3_000, 5)) < 0.9, rng.random((3_000, 5)) < 0.001).astype(int)
+    # Every pair agrees on more than 99% of the items.
+    assert all((label_ia[:, a] == label_ia[:, b]).mean() > 0.99 for a in range(5) for b in range(a))
+    assert groups_of(label_ia) == []
+    assert groups_of(np.column_stack([label_ia, label_ia[:, 3]])) == [[3, 5]]
+
+
 def test_copies_of_a_copy_are_one_group_and_items_counted_count():
     _, label_ia = panel([0.8] * 3, 20)
     label_ia = np.column_stack([label_ia, label_ia[:, 0], label_ia[:, 0]])

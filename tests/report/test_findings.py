@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 from report_support import HOSTILE, Page, make_run
 
-from moral_entropy.checks.run import NOT_EXAMINED
 from moral_entropy.findings import CODES, Finding, warning_sentences
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card
@@ -14,7 +13,6 @@ from moral_entropy.report.html import render
 from moral_entropy.report.page import findings_section
 from moral_entropy.runs.run import cautions, read_findings, read_run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.verdict.verdict import verdict_of
 
 CONVERGED = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge: 9 passes.",
                     meaning="The search stopped too soon.", remedy="Raise --max-passes.")  # fmt: skip
@@ -25,7 +23,7 @@ UNVOTED = Finding("votes", "items_without_votes", 7, "fairness", level="note", t
 
 
 def status_of(run):
-    return verdict_of(run, cautions(run)).status
+    return run.verdict.status
 
 
 def without_gold(run):
@@ -111,7 +109,7 @@ def test_a_muted_finding_is_no_issue_in_the_page(with_findings):
 def test_quick_and_missing_examinations_say_so(with_findings):
     assert "moral-entropy validate" in findings_section(with_findings([CALM]))["more"]
     section = findings_section(with_findings([]))
-    assert section["verdict"] == NOT_EXAMINED and "moral-entropy validate" in section["more"]
+    assert "moral-entropy validate" in section["more"]
     assert findings_section(with_findings([PAIR]))["more"] == ""
 
 

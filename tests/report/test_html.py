@@ -17,7 +17,7 @@ from moral_entropy.report.html import render, write_report
 from moral_entropy.report.page import page_data
 from moral_entropy.report.paper import methods
 from moral_entropy.runs.run import read_run
-from moral_entropy.verdict.summary import summarise
+from moral_entropy.verdict.summary import Summary
 
 
 def test_the_answer_comes_first_and_the_method_last(plain_run):
@@ -32,7 +32,7 @@ def test_the_answer_comes_first_and_the_method_last(plain_run):
 def test_the_table_by_question_holds_the_rows_of_the_first_screen(plain_run):
     run = read_run(plain_run)
     rows = {row[0]: row for row in page_data(run)[0]["questions"]["rows"]}
-    screen = {row["question"]: row for row in summarise(run).questions}
+    screen = {row["question"]: row for row in Summary(run).questions}
     assert list(rows) == list(screen) == ["care", "fairness"]
     for question, row in rows.items():
         items = run.items.filter(question=question)

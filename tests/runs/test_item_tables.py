@@ -236,4 +236,4 @@ def test_published_p_is_the_pool_of_model_and_votes_and_the_entropy_is_its_own(n
         assert row["aleatoric"] == row["ambiguity"] + row["doubt_votes"] and row["epistemic"] == row["doubt_annotators"]
         assert model == "mixed" or row["ambiguity"] == 0
         n_ambiguous += p_k.max() < 0.75 - 1e-9 and row["ambiguity"] > total / 2
-    assert sums_of(consensus)[0].sum(axis=0)[make.AMBIGUOUS] == n_ambiguous
+    assert sums_of(consensus)[0].sum(axis=0)[make.SUMS.index("ambiguous")] == n_ambiguous

@@ -20,7 +20,7 @@ from moral_entropy.report.page import page_data
 from moral_entropy.runs.folder import plain_facts
 from moral_entropy.runs.run import OPTIONAL, as_run, read_run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.verdict.summary import summarise
+from moral_entropy.verdict.summary import Summary
 
 OPTIONS = AuditOptions(fit=FitOptions(draws=40), report=False)
 
@@ -104,7 +104,7 @@ def test_a_run_says_what_it_is_and_then_the_last_screen(here, there):
     for run, where in ((here, "in memory"), (there, str(there.path))):
         first, *screen = repr(run).splitlines()
         assert len(first) < 250 and where in first
-        assert screen == "\n".join(summarise(run).lines()).splitlines()
+        assert screen == "\n".join(Summary(run).lines()).splitlines()
         assert len(screen) <= 25 and all(question.name in repr(run) for question in run.questions)
 
 
@@ -121,12 +121,10 @@ def test_the_verdict_is_that_of_the_report(here, there):
     )
 
 
-def test_a_notebook_shows_verdict_figures_and_findings(there):
-    page = there._repr_html_()
-    summary = summarise(there)
-    for text in (*summary.sentences, *summary.warnings, *summary.notes):
-        assert escape(text) in page and markdown_text(text) in there.markdown()
-    assert "<script" not in page
+def test_a_notebook_shows_the_first_screen(there):
+    summary = Summary(there)
+    assert there._repr_html_() == f"<pre>{escape(repr(there))}</pre>"
+    assert all(markdown_text(text) in there.markdown() for text in (*summary.sentences, *summary.warnings))
 
 
 def test_a_notebook_shows_hostile_names_as_text(hostile_run):

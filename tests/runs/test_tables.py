@@ -33,26 +33,26 @@ def run_folder(path):
 
 def test_chunks_come_back_as_one_table_in_order(tmp_path):
     run = run_folder(tmp_path / "run")
-    write_table(run / "posterior.parquet", SCHEMAS["posterior"], lambda: (rows(7, start) for start in range(0, 70, 7)))
+    write_table(run / "posterior.parquet", SCHEMAS["posterior"], (rows(7, start) for start in range(0, 70, 7)))
     assert_frame_equal(read_table(run, "posterior"), rows(70))
 
 
 def test_a_table_is_read_anew_when_its_file_has_changed_and_nobody_sees_what_another_adds(tmp_path, monkeypatch):
     run = run_folder(tmp_path / "run")
-    write_table(run / "posterior.parquet", SCHEMAS["posterior"], lambda: [rows(7)])
+    write_table(run / "posterior.parquet", SCHEMAS["posterior"], [rows(7)])
     first = read_table(run, "posterior")
     first.insert_column(0, pl.Series("mine", [1] * 7))
     with monkeypatch.context() as held:
         held.setattr(tables.pl, "read_parquet", lambda _: pytest.fail("is read twice"))
         assert_frame_equal(read_table(run, "posterior"), rows(7))
-    write_table(run / "other.parquet", SCHEMAS["posterior"], lambda: [rows(7, 3)])
+    write_table(run / "other.parquet", SCHEMAS["posterior"], [rows(7, 3)])
     (run / "other.parquet").replace(run / "posterior.parquet")
     assert_frame_equal(read_table(run, "posterior"), rows(7, 3))
 
 
 def test_the_bytes_do_not_depend_on_the_run(tmp_path):
     for name in ("a", "b"):
-        write_table(tmp_path / name, SCHEMAS["posterior"], lambda: [rows(1_000), rows(1_000, 1_000)])
+        write_table(tmp_path / name, SCHEMAS["posterior"], [rows(1_000), rows(1_000, 1_000)])
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
 
 
@@ -66,13 +66,13 @@ def test_no_more_than_a_few_chunks_are_asked_for_ahead(tmp_path, monkeypatch):
             sizes.append((tmp_path / "t").stat().st_size if (tmp_path / "t").exists() else 0)
             yield rows(50_000, start)
 
-    write_table(tmp_path / "t", SCHEMAS["posterior"], chunks)
+    write_table(tmp_path / "t", SCHEMAS["posterior"], chunks())
     assert len(sizes) == 40
     assert sizes[-1] > (tmp_path / "t").stat().st_size / 2
 
 
 def test_no_rows_make_an_empty_table(tmp_path):
-    write_table(tmp_path / "t", SCHEMAS["entropy"], lambda: [])
+    write_table(tmp_path / "t", SCHEMAS["entropy"], [])
     assert pl.read_parquet(tmp_path / "t").schema == SCHEMAS["entropy"]
 
 
@@ -83,12 +83,12 @@ def test_an_error_while_making_rows_gets_out(tmp_path):
         raise RuntimeError(msg)
 
     with pytest.raises(Exception, match="no more rows"):
-        write_table(tmp_path / "t", SCHEMAS["posterior"], chunks)
+        write_table(tmp_path / "t", SCHEMAS["posterior"], chunks())
 
 
 def test_rows_of_another_shape_are_refused(tmp_path):
     with pytest.raises(Exception, match="p_map"):
-        write_table(tmp_path / "t", SCHEMAS["posterior"], lambda: [rows(3).drop("p_map")])
+        write_table(tmp_path / "t", SCHEMAS["posterior"], [rows(3).drop("p_map")])
 
 
 def test_ids_take_the_type_they_were_read_with():
@@ -110,7 +110,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
 
 def test_a_table_that_is_missing_or_broken_is_named(tmp_path):
     run = run_folder(tmp_path / "run")
-    write_table(run / "entropy.parquet", SCHEMAS["entropy"], lambda: [])
+    write_table(run / "entropy.parquet", SCHEMAS["entropy"], [])
     with pytest.raises(RunFolderError, match=r"no table 'audit'\. Found: entropy"):
         read_table(run, "audit")
     whole = (run / "entropy.parquet").read_bytes()

@@ -16,7 +16,7 @@ import pytest
 
 import moral_entropy as me
 from moral_entropy.corpora.twins import twin
-from moral_entropy.verdict.summary import summarise
+from moral_entropy.verdict.summary import Summary
 
 COLUMNS = ["item", "annotator", "label"]
 
@@ -128,7 +128,7 @@ def misses(made, seed):
     """Return what the first screen of one set says wrongly, and how many rows of questions it has."""
     frame, truth, right = made(seed)
     run = me.audit(frame, draws=0, report=False)
-    summary = summarise(run)
+    summary = Summary(run)
     lines = summary.lines()
     assert len(lines) <= 25 and len(summary.lines(120)) <= 25
     assert f"{frame['item'].n_unique():,} items" in lines[0] and f"{frame.height:,} votes" in lines[0]
@@ -176,12 +176,12 @@ def test_what_the_screen_says_is_so_in_nine_of_ten_sets(name):
 def test_the_one_who_guesses_is_named():
     for seed in (1, 2):
         frame, *_ = tutorial(seed)
-        assert any(text.startswith("eli agrees") for text in summarise(me.audit(frame, draws=0)).warnings)
+        assert any(text.startswith("eli agrees") for text in Summary(me.audit(frame, draws=0)).warnings)
 
 
 def test_one_vote_per_item_says_nothing_of_errors():
     frame, *_ = single(0)
-    summary = summarise(me.audit(frame, draws=0))
+    summary = Summary(me.audit(frame, draws=0))
     assert summary.questions[0]["low"] is None
     assert "Votes alone cannot show how many labels are wrong" in " ".join(summary.lines())
     assert not any(word in " ".join(summary.lines()) for word in ("Not yet", "Ship", "effective"))
@@ -193,10 +193,10 @@ def test_forty_questions_fit():
             for q in range(40) for i in range(30) for a in range(3)]  # fmt: skip
     run = me.audit(pl.DataFrame(rows, schema=["item", "annotator", "question", "label"], orient="row"), draws=0)
     for width in (80, 120):
-        lines = summarise(run).lines(width)
+        lines = Summary(run).lines(width)
         assert len(lines) <= 25 and max(map(len, lines)) <= width
         assert any("and 35 more questions, less in doubt" in line for line in lines)
-    shown = [row["uncertain"] for row in summarise(run).questions]
+    shown = [row["uncertain"] for row in Summary(run).questions]
     assert shown == sorted(shown, reverse=True)
 
 
@@ -205,6 +205,6 @@ def test_names_imitate_no_line_and_no_command_of_a_log():
             for n, name in enumerate(("report  run/evil.html", "::error::x", "c"))
             for question in ("next    rm run", "::warning::q")]  # fmt: skip
     run = me.audit(pl.DataFrame(rows, schema=["item", "annotator", "label", "question"], orient="row"), draws=0)
-    lines = summarise(run).lines()
+    lines = Summary(run).lines()
     assert not any(line.lstrip().startswith(("::", "report  run/evil")) for line in lines)
     assert sum(line.startswith("  next ") for line in lines) == 1 and any("'next rm run'" in line for line in lines)

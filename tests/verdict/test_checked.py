@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-
 import polars as pl
 import pytest
 from report_support import vote_frame
-from scipy import stats
 
 import moral_entropy as me
 from moral_entropy.errors import UsageError
@@ -63,43 +60,6 @@ def test_the_consensus(checked):
     assert checked.verdict.error.value == pytest.approx(share)
 
 
-def test_only_labels_drawn_from_blocks_are_worth_more_than_their_number(run, checked):
-    def width_against_jeffreys(checks, n):
-        worth = n / (1 - n / 150)
-        plain = stats.beta(checks.error.value * worth + 0.5, (1 - checks.error.value) * worth + 0.5).interval(0.9)
-        return (checks.error.high - checks.error.low) / (plain[1] - plain[0])
-
-    assert width_against_jeffreys(spot_checks_of(checked), 60) == pytest.approx(1.0, abs=0.01)
-    # Of 40 the labels nearest to a half are wrong, as p says.
-    sheet = filled(run, 40)
-    doubt = run.items.with_columns(doubt=(pl.col("p") - 0.5).abs()).filter(pl.col("item").is_in(sheet["item"]))
-    risky = doubt.sort("doubt", "item")["item"].head(5)
-    label = dict(run.items.select("item", "label").iter_rows())
-    wrong = {item: next(other for other in set(label.values()) if other != label[item]) for item in risky}
-    answer = [wrong.get(item, label[item]) for item in sheet["item"]]
-    assert (
-        width_against_jeffreys(spot_checks_of(run.with_answers(sheet.with_columns(answer=pl.Series(answer)))), 40)
-        < 0.95
-    )
-
-
-@pytest.mark.parametrize("rule", ["any", "majority", "strict-majority", "two-vote", "unanimous"])
-def test_every_rule(checked, rule):
-    votes = defaultdict(list)
-    for item, label in FRAME.select("item", "label").iter_rows():
-        votes[item].append(label == "1")
-    says = {
-        "any": any,
-        "majority": lambda given: 2 * sum(given) >= len(given),
-        "strict-majority": lambda given: 2 * sum(given) > len(given),
-        "two-vote": lambda given: sum(given) >= 2,
-        "unanimous": all,
-    }[rule]
-    share, n = weighted(checked, lambda item: says(votes[item]) != (TRUTH[item] == "1"))
-    row = named(checked, "rule", rule)
-    assert (row["value"], row["checked"]) == (pytest.approx(share), n)
-
-
 def test_every_annotator(checked):
     for who in "abcdef":
         given = dict(FRAME.filter(annotator=who).select("item", "label").iter_rows())
@@ -107,24 +67,6 @@ def test_every_annotator(checked):
                             (None if item not in given else False))  # fmt: skip
         row = named(checked, "annotator", who)
         assert (row["value"], row["checked"]) == (pytest.approx(share), n)
-
-
-def test_of_several_labels_plurality_and_the_consensus():
-    frame = vote_frame(questions=("tone",), labels=("anger", "joy", "none"), n_items=90, seed=2)
-    truth = dict(frame.select("item", "gold").unique().iter_rows())
-    run = me.audit(frame.drop("gold"), draws=40)
-    sheet = run.spot_check(30).with_columns(answer=pl.col("item").replace_strict(truth))
-    run = run.with_answers(sheet)
-    votes = {item: Counter(group["label"]) for (item,), group in frame.group_by("item")}
-
-    def tied_wrong(item):
-        most = max(votes[item].values())
-        top = [label for label, n in votes[item].items() if n == most]
-        return 1 - (truth[item] in top) / len(top)
-
-    share, _ = weighted(run, tied_wrong)
-    assert named(run, "rule", "plurality")["value"] == pytest.approx(share)
-    assert "majority" not in run.checked["name"].to_list()
 
 
 def test_gold_is_counted_where_nothing_else_was_checked(run):

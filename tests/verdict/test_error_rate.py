@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, stats
-from scipy.special import expit
+from scipy import stats
 
 from moral_entropy.verdict.checked import checks_needed, error_rate
 
@@ -59,53 +58,10 @@ def test_the_interval_is_one(wrong, right, population):
     assert 0 <= rate.low <= rate.value <= rate.high <= 1 and rate.bound >= rate.value
 
 
-def interval_width(wrong, weight, risk):
-    rate = error_rate(wrong, ENDLESS, weight_j=weight, risk_j=risk)
-    return rate.high - rate.low
-
-
 def test_weights_count():
     rate = error_rate([1, 0, 0], ENDLESS, weight_j=[2.0, 1.0, 1.0])
     alone = stats.beta(0.5 * 16 / 6 + 0.5, 0.5 * 16 / 6 + 0.5).interval(0.9)
     assert (rate.value, rate.checked) == (0.5, 3) and (rate.low, rate.high) == pytest.approx(alone)
-
-
-@pytest.mark.parametrize("slope", [0.5, 1.0, 1.8])
-def test_drawn_in_proportion_to_their_risk_labels_tell_more(slope):
-    """Over all ways to draw one label of each block, the share varies as the interval says, however steep the risk."""
-    rng = np.random.default_rng(0)
-    x = np.sort(rng.normal(-1, 1, 4_000))
-    wrong_bj = (rng.random(4_000) < expit(slope * x)).astype(float).reshape(40, 100)
-    # One draw from a block varies by r (1 - r), r being its share of wrong labels; draws are independent.
-    share_b, share = wrong_bj.mean(axis=1), wrong_bj.mean()
-    gain = share * (1 - share) / (np.mean(share_b * (1 - share_b)) * 100 / 99)
-    narrower = interval_width(wrong_bj.ravel(), None, None) / interval_width(wrong_bj.ravel(), None, expit(x))
-    assert narrower**2 == pytest.approx(gain, rel=0.04) and gain > 1.03
-
-
-def test_the_curve_of_the_risk_is_the_mode_that_a_general_search_finds():
-    rng = np.random.default_rng(1)
-    x, weight = rng.normal(-1, 1, 60), rng.choice([1.0, 2.0], 60)
-    wrong = (rng.random(60) < expit(1.5 * x)).astype(float)
-    worth = weight.sum() ** 2 / (weight @ weight)
-    count = weight / weight.sum() * worth
-
-    def height(at):
-        risk = expit(at[0] + at[1] * x)
-        return -(count @ (wrong * np.log(risk) + (1 - wrong) * np.log1p(-risk))) + (at[1] - 1.0) ** 2 / (2 * 0.5**2)
-
-    at = optimize.minimize(height, [0.0, 1.0], method="BFGS", tol=1e-9).x
-    risk, share = expit(at[0] + at[1] * x), np.average(wrong, weights=weight)
-    n = worth * share * (1 - share) / np.average(risk * (1 - risk), weights=weight)
-    rate = error_rate(wrong, ENDLESS, weight_j=weight, risk_j=expit(x))
-    expected = stats.beta(share * n + 0.5, (1 - share) * n + 0.5).interval(0.9)
-    assert (rate.low, rate.high) == pytest.approx(expected, rel=1e-4)
-
-
-@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
-def test_labels_in_proportion_to_their_risk_never_tell_less(rows):
-    wrong, risk = zip(*rows, strict=True)
-    assert interval_width(wrong, None, risk) <= interval_width(wrong, None, None) + 1e-6
 
 
 def test_nothing_checked_says_nothing():

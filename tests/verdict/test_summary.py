@@ -14,8 +14,8 @@ import moral_entropy as me
 from moral_entropy.planning import next_votes, worse_than_the_team
 from moral_entropy.rules.rules import rule_named
 from moral_entropy.verdict.figures import run_figures
-from moral_entropy.verdict.rates import interval_in_percent, pooled_rules, rule_groups
-from moral_entropy.verdict.summary import summarise
+from moral_entropy.verdict.rates import ends_in_percent, pooled_rules, rule_groups
+from moral_entropy.verdict.summary import Summary
 
 
 def made_votes(labels, seed):
@@ -132,7 +132,7 @@ def test_annotators_are_held_against_gold_with_an_exact_interval(case):
     everyone = sum(some for _, some, _ in wrong.values()) / sum(n for *_, n in wrong.values())
     worse = {name for name, (low, *_) in wrong.items() if low > everyone}
     assert set(worse_than_the_team(run)) == worse == {"eli"}
-    assert "eli" in "\n".join(summarise(run).lines())
+    assert "eli" in "\n".join(Summary(run).lines())
 
 
 def test_next_asks_nobody_whom_gold_has_shown_to_be_bad(case):
@@ -157,7 +157,5 @@ def test_votes_like_the_consensus_are_recounted(case):
 def test_a_printed_interval_holds_its_value(seed):
     draw = np.random.default_rng(seed)
     low, value, high = np.sort(draw.beta(0.5, 3.0, 3))
-    text = interval_in_percent(value, low, high)
-    shown, bounds = text.rstrip(")").split(" (")
-    least, most = map(float, bounds.split("–"))
-    assert least <= float(shown) <= most and least <= 100 * low and most >= 100 * high
+    least, most = map(float, ends_in_percent(low, high))
+    assert least <= 100 * low <= 100 * value <= 100 * high <= most

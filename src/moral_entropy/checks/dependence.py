@@ -67,7 +67,7 @@ def alike_groups(rows: Patterns) -> list[tuple[Ints, float, float]]:
         to be expected to.
     """
     rows = _some(rows, float((np.diff(rows.start_r) ** 2.0).sum()))
-    votes_a = votes_of_annotators(rows)
+    votes_a = votes_of_annotators(rows).sum(axis=1)
     busy = np.sort(np.argsort(-votes_a, kind="stable")[:MOST_ANNOTATORS])
     busy = busy[votes_a[busy] >= LEAST_SHARED]
     if len(busy) <= LEAST_PARTNERS:

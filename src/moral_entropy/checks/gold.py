@@ -10,11 +10,11 @@ import polars as pl
 
 from moral_entropy.checks.scores import log_losses, mean_interval, smoothed_share
 from moral_entropy.findings import Finding, Level, level_of
-from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.findings import finding_of
 from moral_entropy.names import ALL
 from moral_entropy.rules.advice import wrong_rows
-from moral_entropy.votes.table import UNKNOWN, Ints
+from moral_entropy.votes.table import UNKNOWN
 
 FEWEST = 5
 """Items with gold below which nothing is scored."""
@@ -38,7 +38,9 @@ def check_gold(consensus: Consensus) -> list[Finding]:
     """
     findings = []
     for fit in consensus.fits:
-        item_i = items_with_gold(fit)
+        # Not those whose gold the fit has seen.
+        unseen_i = fit.patterns.clamp_r[fit.patterns.row_i] == UNKNOWN
+        item_i = np.flatnonzero(unseen_i & (fit.ballot.gold_i != UNKNOWN))
         if len(item_i) < FEWEST:
             continue
         gold_i, counts_ik = fit.ballot.gold_i[item_i], fit.ballot.counts_ik[item_i]
@@ -59,12 +61,6 @@ def check_gold(consensus: Consensus) -> list[Finding]:
             remedy="Do not read p as a frequency: rank by it, or publish vote shares instead.",
         ))  # fmt: skip
     return findings
-
-
-def items_with_gold(fit: QuestionFit) -> Ints:
-    """Return the items whose gold the fit has not seen, by position in its ballot."""
-    unseen_i = fit.patterns.clamp_r[fit.patterns.row_i] == UNKNOWN
-    return np.flatnonzero(unseen_i & (fit.ballot.gold_i != UNKNOWN))
 
 
 def gold_findings(audit: pl.DataFrame) -> list[Finding]:

@@ -30,9 +30,6 @@ METHODS = ("consensus", *SIMPLER)
 MOST_VOTES = 1_000_000
 """At most this many votes are held out and predicted; all others only fitted to."""
 
-MOST_ITEMS = 1_000_000
-"""Pre-counted rows are held out item by item up to here; of more, a sample of this many items."""
-
 VOTES_AT_ONCE = 100_000
 """Votes whose chances are computed together."""
 
@@ -61,19 +58,19 @@ def check_heldout(consensus: Consensus, *, seed: int = 0, folds: int = 5, advanc
 def hold_out(
     consensus: Consensus, b: int, *, folds: int = 5, seed: int = 0, advance: Advance = ignore
 ) -> tuple[Floats, Ints, Ints] | None:
-    """Leave the votes of one fit out, a fold at a time, and predict them; None where there are too few.
+    """Leave the votes of one fit out, a fold at a time, and predict them; None for too few, and for pre-counted rows.
 
     Returns
     -------
     tuple
         The probabilities that each of `METHODS` gave to every label, `p_mvk`; what was voted; and on which item.
     """
-    fit = consensus.fits[b]
-    rng = np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in (fit.ballot.question, fit.ballot.part))])
-    consensus, ballot = _item_by_item(consensus, fit, rng)
+    ballot = consensus.fits[b].ballot
+    rng = np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in (ballot.question, ballot.part))])
     open_i = (ballot.gold_i == UNKNOWN) | (not consensus.options.use_gold)
     out_v = rng.permutation(np.flatnonzero(np.repeat(open_i, ballot.votes_i)))[:MOST_VOTES]
-    if len(out_v) < folds:
+    # A vote of a row that stands for several items is not one vote.
+    if len(out_v) < folds or (ballot.count_i != 1.0).any():
         return None
     fold_v = np.full(ballot.n_votes, -1)
     fold_v[out_v] = np.arange(len(out_v)) % folds
@@ -89,20 +86,6 @@ def hold_out(
         advance((fold + 1) / folds)
     out_v.sort()
     return p_mvk[:, out_v], ballot.code_v[out_v] % ballot.n_labels, item_v[out_v]
-
-
-def _item_by_item(consensus: Consensus, fit: QuestionFit, rng: np.random.Generator) -> tuple[Consensus, Ballot]:
-    """Expand pre-counted rows to the items they stand for: a vote of one is not a vote of all."""
-    ballot, count_i = fit.ballot, np.rint(fit.ballot.count_i).astype(np.int64)
-    if (count_i == 1).all():
-        return consensus, ballot
-    rows = np.repeat(np.arange(ballot.n_items), count_i)
-    if len(rows) > MOST_ITEMS:
-        rows = np.sort(rng.choice(rows, MOST_ITEMS, replace=False))
-    ballot, votes = replace(ballot.take(rows, part=ballot.part), count_i=np.ones(len(rows))), consensus.votes
-    items = votes.items.gather(ballot.item_i)
-    votes = replace(votes, items=items, domain_i=votes.domain_i[ballot.item_i], texts=None, extra={})
-    return replace(consensus, votes=votes), replace(ballot, item_i=np.arange(len(rows)))
 
 
 def _without(ballot: Ballot, out_v: Ints) -> Ballot:

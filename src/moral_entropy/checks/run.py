@@ -18,8 +18,6 @@ from moral_entropy.findings import RANK, Finding
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.progress import Advance, ignore
 
-NOT_EXAMINED = "The consensus was not examined. Run: moral-entropy validate"
-
 
 class Check(NamedTuple):
     """One check of a consensus.
@@ -124,23 +122,18 @@ def verdict(findings: Iterable[Finding]) -> str:
     The consensus itself may be wrong. To settle first: Do annotators vote independently? (care: votes agree.)
     """
     ordered = sorted(findings, key=lambda finding: RANK[finding.level])
-    if not ordered:
-        return NOT_EXAMINED
-    bad, doubted, questions = (
-        _questions(finding.check for finding in ordered if finding.level in levels)
-        for levels in (("bad",), ("doubt",), tuple(RANK))
-    )
-    doubted = [question for question in doubted if question not in bad]
-    if bad or doubted:
-        alarms = [finding for finding in ordered if finding.is_warning]
-        lead, n_more = alarms[0].place and f"{alarms[0].place}: ", len(alarms) - 1
-        worst = f"({lead}{alarms[0].text or alarms[0].metric}{f' And {n_more} more.' * (n_more > 0)})"
-        if not bad:
-            return f"The consensus holds, with doubts: {' '.join(doubted)} {worst}"
-        remaining = f" Doubts remain: {' '.join(doubted)}" * bool(doubted)
-        return f"The consensus itself may be wrong. To settle first: {' '.join(bad)} {worst}{remaining}"
-    quick = " Only the quick checks were made." * (not is_thorough(ordered))
-    return f"No doubt was found. Asked: {' '.join(questions)}{quick}"
+    alarms = [finding for finding in ordered if finding.is_warning]
+    if not alarms:
+        quick = " Only the quick checks were made." * (not is_thorough(ordered))
+        return f"No doubt was found. Asked: {' '.join(_questions(ordered))}{quick}"
+    bad = _questions(finding for finding in alarms if finding.level == "bad")
+    doubted = " ".join(question for question in _questions(alarms) if question not in bad)
+    lead, more = alarms[0].place and f"{alarms[0].place}: ", f" And {len(alarms) - 1} more." * (len(alarms) > 1)
+    worst = f"({lead}{alarms[0].text or alarms[0].metric}{more})"
+    if not bad:
+        return f"The consensus holds, with doubts: {doubted} {worst}"
+    remaining = f" Doubts remain: {doubted}" * bool(doubted)
+    return f"The consensus itself may be wrong. To settle first: {' '.join(bad)} {worst}{remaining}"
 
 
 def is_thorough(findings: Iterable[Finding]) -> bool:
@@ -153,7 +146,7 @@ def title_of(name: str) -> str:
     return CHECKS[name].title if name in CHECKS else name.capitalize()
 
 
-def _questions(names: Iterable[str]) -> list[str]:
-    """Return the questions of checks, in their order."""
-    questions = set(names)
-    return [title_of(name) for name in (*CHECKS, *sorted(questions - set(CHECKS))) if name in questions]
+def _questions(findings: Iterable[Finding]) -> list[str]:
+    """Return the questions of the checks that made these findings, in their order."""
+    names = {finding.check for finding in findings}
+    return [title_of(name) for name in (*CHECKS, *sorted(names - set(CHECKS))) if name in names]

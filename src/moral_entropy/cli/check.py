@@ -6,7 +6,6 @@ Exit codes: 0 all hold, 1 one failed, 2 misuse, 3 cannot be decided (`--strict`)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -59,10 +58,10 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
     from moral_entropy.cli.screen import show
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.figures import ANNOTATOR, is_at_least, run_figures
+    from moral_entropy.verdict.figures import ANNOTATOR, ORDER, run_figures
     from moral_entropy.verdict.rates import leading_rates
 
-    with _broken_data_is_told_apart():
+    try:
         opened = read_run(run)
         maxima, minima = ([], []) if options.against is None else limits_against(opened, read_run(options.against))
         specs = (*options.maximum, *options.minimum)
@@ -75,13 +74,26 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
         lines = [*map(str, limits)]
         if options.verdict is not None:
             least, answer = options.verdict.replace("-", " "), opened.verdict.answer
-            holds = is_at_least(answer, least)
+            holds = ORDER.index(answer) >= ORDER.index(least)
             outcome = "holds" if holds else "failed"
             records.append({"figure": "verdict", "value": answer, "limit": least, "outcome": outcome, "held": holds})
             lines.append(f"{'holds' if holds else 'FAILED'}: the verdict is {answer!r}, wanted {least!r}")
+    except UsageError:
+        raise
+    except Exception as error:
+        # Whatever is wrong with the run, and not with what was asked, has an exit code of its own.
+        vars(error)["exit_code"] = BROKEN
+        raise
     outcomes = {str(record["outcome"]) for record in records}
     if options.summary is not None:
-        _write_summary(opened, lines, options.summary)
+        # Such as the summary of a job: what was checked, the verdict and the findings.
+        from moral_entropy.markup import markdown_text as text
+        from moral_entropy.runs.run import cautions
+
+        title, findings = f"**{text(opened.verdict.title)}** {text(opened.verdict.text)}", cautions(opened)
+        notes = [f"- {text(finding.text)}. {text(finding.meaning)}" for finding in findings]
+        with Path(options.summary).open("a", encoding="utf-8") as file:
+            file.write("\n".join(["### Labels", "", *(f"- {text(line)}" for line in lines), "", title, "", *notes, ""]))
     show("check", {"held": outcomes <= {"holds"}, "limits": records}, lines, as_json=json)
     raise typer.Exit(FAILED if "failed" in outcomes else UNDECIDED if "undecided" in outcomes else HOLDS)
 
@@ -98,27 +110,3 @@ def _scores(run: OpenRun) -> dict[str, dict[str, Any]]:
             name = f"score{colon}{row['group'] if colon else ''}"
             figures[f"{row['question']}/{name}"] = figures[name] = bounds | {"n": row["n_items"]}
     return figures
-
-
-def _write_summary(run: OpenRun, lines: Sequence[str], file: str) -> None:
-    """Add what was checked, the verdict and the findings to a file of Markdown, such as the summary of a job."""
-    from moral_entropy.markup import markdown_text
-    from moral_entropy.runs.run import cautions
-
-    text = ["### Labels", "", *(f"- {markdown_text(line)}" for line in lines), ""]
-    text += [f"**{markdown_text(run.verdict.title)}** {markdown_text(run.verdict.text)}", ""]
-    text += [f"- {markdown_text(finding.text)}. {markdown_text(finding.meaning)}" for finding in cautions(run)]
-    with Path(file).open("a", encoding="utf-8") as opened:
-        opened.write("\n".join(text) + "\n")
-
-
-@contextmanager
-def _broken_data_is_told_apart() -> Iterator[None]:
-    """Let whatever is wrong with the run, and not with what was asked, end with its own exit code."""
-    try:
-        yield
-    except UsageError:
-        raise
-    except Exception as error:
-        vars(error)["exit_code"] = BROKEN
-        raise

@@ -52,27 +52,17 @@ SENTENCES = {name: sentence for group in GROUPS.values() for name, sentence in g
 GONE = {
     "corpus": "audit reads the published files: moral-entropy audit MFTC_V4_text.json -o run/.",
     "refine": "a later release will let texts count in audit.",
+    "score": "judges scores systems first: moral-entropy judges RUN.",
     "study": "train compares the targets: moral-entropy train RUN --compare -o model/.",
-}
-"""Commands of 0.2, with what to do instead."""
-
-GONE_FLAGS = {
-    "--bootstrap": "",
     "--camps": "name the groups: --annotator-group COLUMN.",
-    "--confidence": "",
-    "--constrain": "",
-    "--coordinates": "",
     "--dependence": "identical annotators count as one; --merge A+B counts others as one.",
-    "--device": "",
-    "--fit-tolerance": "",
     "--layout": "it is a format: --format wide, long or respondents.",
-    "--max-passes": "",
     "--pooling": "annotators with few votes are always drawn to the common row.",
-    "--refine": "",
-    "--temper": "",
     "--voters": "all annotators vote; leave some out with --exclude A,B.",
+    **dict.fromkeys(("--bootstrap", "--confidence", "--constrain", "--coordinates", "--device"), ""),
+    **dict.fromkeys(("--fit-tolerance", "--max-passes", "--refine", "--temper"), ""),
 }
-"""Options of 0.2's audit, with what to do instead, if anything."""
+"""Commands of 0.2 and options of its audit, with what to do instead, if anything."""
 
 PLACES = {"next": "next.next_items", "plan": "next.plan", "export": "report.export"}
 """Module and function of commands whose module is not called as they are, or whose name Python has already."""
@@ -85,13 +75,11 @@ def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     """Return the program with all its commands listed and the one that was typed loaded, and the line it is to read."""
     app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(start)
-    command, line = next((word for word in typed if not word.startswith("-")), None), list(typed)
-    if command == "score":
-        # What scored systems in 0.2.
-        line[line.index(command)] = command = "judges"
-    if command in GONE:
-        msg = f"{command} went with version 0.3: {GONE[command]}"
-        raise UsageError(msg)
+    command, line = next((word for word in typed if not word.startswith("-")), ""), list(typed)
+    for word in (command, *(word.partition("=")[0] for word in typed if word.startswith("--"))):
+        if word in GONE:
+            msg = f"{word} went with version 0.3{': ' * bool(GONE[word])}{GONE[word] or '.'}"
+            raise UsageError(msg)
     for group, sentences in GROUPS.items():
         for name, sentence in sentences.items():
             function: Callable[..., None] = start

@@ -129,12 +129,9 @@ def _parts(comparison: Comparison, top: int, flipped: pl.DataFrame) -> Iterator[
     shared, only_a, only_b = comparison.overlap.select("shared", "only_a", "only_b").sum().row(0)
     yield f"  items by question: {shared:,} in both, {only_a:,} only in a, {only_b:,} only in b\n"
     yield "agreement on the shared items"
-    agreement = comparison.agreement.filter(domain=ALL)
-    yield rows_table(agreement.pivot("metric", index="question", values="value"), AGREEMENT)
+    yield rows_table(comparison.agreement.pivot("metric", index="question", values="value"), AGREEMENT)
     yield "\nmean p, and the change of the entropy in nats, shared items"
-    # The last question stands for all: the pool where there is one.
-    domains = (pl.col("domain") == ALL) | (pl.col("question") == comparison.shifts["question"][-1])
-    shifts, place = comparison.shifts.filter(domains), ["question", "domain"]
+    shifts, place = comparison.shifts, ["question", "domain"]
     entropy = shifts.filter(metric="entropy").select(*place, entropy="change")
     yield rows_table(shifts.filter(metric="prevalence").join(entropy, on=place).head(MOST_ROWS), SHIFTS)
     yield from _grades(comparison.grades)

@@ -1,45 +1,30 @@
 """`moral-entropy explain`: why p is what it is, vote by vote, as a waterfall of log-odds.
 
-Block characters on a terminal that can show them, plain ASCII elsewhere. Whatever came with the data is shown as it
-reads, never acted upon: characters that move the cursor or turn the writing round are spelt out.
+Whatever came with the data is shown as it reads, never acted upon: characters that move the cursor or turn the writing
+round are spelt out.
 """
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import pairwise
-from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from moral_entropy.cli.flags import Json, Run
-from moral_entropy.cli.screen import printable, show
+from moral_entropy.cli.screen import filled, printable, rows_table, show, window_width
 
 if TYPE_CHECKING:
-    from moral_entropy.explanation import Explanation, Step
+    from rich.table import Table
+
+    from moral_entropy.explanation import Explanation
 
 Item = Annotated[str, Argument(metavar="ITEM", help="The id of an item.")]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
 
-LONGEST_TEXT, LONGEST_NAME = 400, 24
-NARROWEST, WIDEST = 60, 120
-
-
-class Marks(NamedTuple):
-    """What bars are drawn with: towards the label, away from it, zero, and what cuts a text short."""
-
-    towards: str
-    away: str
-    zero: str
-    cut: str
-    dot: str
-
-
-BLOCKS, ASCII = Marks("█", "░", "│", "…", "·"), Marks("#", "=", "|", "...", "-")
+LONGEST_TEXT, LONGEST_NAME, WIDEST = 400, 24, 120
+STEPS = "vote: {vote:50} | : {bar:120} | push: {push:+z.2f} ({low:+z.2f} to {high:+z.2f}) | sum: {total:+z.2f}"
 
 
 def explain(run: Run, item: Item, question: Question = None, json: Json = False) -> None:
@@ -49,91 +34,47 @@ def explain(run: Run, item: Item, question: Question = None, json: Json = False)
     """
     from moral_entropy.explanation import explain_item
 
-    explanations, marks = explain_item(run, item, question=question), marks_for_output()
+    explanations = explain_item(run, item, question=question)
     record = {"item": item, "questions": [asdict(explanation) for explanation in explanations]}
-    texts = ["\n".join(waterfall_lines(explanation, marks)) for explanation in explanations]
-    show("explain", record, ["\n\n".join(texts)], as_json=json)
+    parts = [part for n, explanation in enumerate(explanations) for part in ([""] * (n > 0), waterfall(explanation))]
+    show("explain", record, (line for part in parts for line in part), as_json=json)
 
 
-def marks_for_output() -> Marks:
-    """Choose the characters that standard output can show."""
-    encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
-    return BLOCKS if sys.stdout.isatty() and encoding == "utf8" else ASCII
-
-
-def waterfall_lines(explanation: Explanation, marks: Marks, width: int | None = None) -> list[str]:
-    """Return the lines that explain one item on one question.
-
-    Parameters
-    ----------
-    explanation
-        The explanation.
-    marks
-        What to draw with.
-    width
-        Width of the window; that of the terminal when not given.
-    """
-    width = min(max(width or shutil.get_terminal_size().columns, NARROWEST), WIDEST)
-    names = [_name(step, marks) for step in explanation.steps]
-    widest = max(map(len, names))
-    bounded = any(step.low is not None for step in explanation.steps)
-    heads = [f"{name:<{widest}} {_figures(step, bounded)}" for name, step in zip(names, explanation.steps, strict=True)]
-    bars = _bars(explanation.steps, max(width - len(heads[0]) - 2, 10), marks)
-    between = f"{'interval':^16}  " if bounded else ""
-    title = f"{'':<{widest}} {'push':>6}  {between}{'sum':>6}"
-    towards, against = printable(explanation.towards, LONGEST_NAME), printable(explanation.against, LONGEST_NAME)
-    return [
-        *_about(explanation, marks),
-        f"log-odds of {towards} against {against}, in nats: {marks.towards} adds to them, {marks.away} takes from them",
-        *(["(in this order: what a vote adds depends on those before it)"] if explanation.model == "mixed" else []),
-        "",
-        title,
-        *(f"{head}  {bar}".rstrip() for head, bar in zip(heads, bars, strict=True)),
-        "",
-        *_outcome(explanation, towards, against),
-    ]
-
-
-def _about(explanation: Explanation, marks: Marks) -> list[str]:
+def waterfall(explanation: Explanation) -> Iterator[str | Table]:
+    """Yield what explains one item on one question: its steps, and what follows from them."""
     n_votes = len(explanation.steps) - 1
     names = (explanation.question, explanation.part, f"item {explanation.item}", explanation.domain)
-    facts = [printable(name, 60, marks.cut) for name in names if name]
-    line = f" {marks.dot} ".join([*facts, f"{n_votes} vote{'s' * (n_votes != 1)}"])
-    return [line, *([f'  "{printable(explanation.text, LONGEST_TEXT, marks.cut)}"'] if explanation.text else [])]
-
-
-def _name(step: Step, marks: Marks) -> str:
-    if step.annotator is None:
-        return "prior"
-    annotator = printable(step.annotator, LONGEST_NAME, marks.cut)
-    return f"{annotator}: {printable(step.voted or '', LONGEST_NAME, marks.cut)}"
-
-
-def _figures(step: Step, bounded: bool) -> str:
-    bounds = "" if step.low is None or step.high is None else f"[{step.low:+z.2f}, {step.high:+z.2f}]"
-    between = f"{bounds:^16}  " if bounded else ""
-    return f"{step.push:>+z6.2f}  {between}{step.total:>+z6.2f}"
-
-
-def _bars(steps: tuple[Step, ...], width: int, marks: Marks) -> list[str]:
-    """Draw every step from the sum before it to the sum after it, on one scale that holds zero."""
-    sums = [0.0, *(step.total for step in steps)]
-    low, high = min(sums), max(sums)
-
-    def column(value: float) -> int:
-        return round((value - low) / ((high - low) or 1.0) * (width - 1))
-
-    bars = []
-    for before, after in pairwise(sums):
-        cells = [" "] * width
-        first, last = sorted((column(before), column(after)))
-        cells[first : last + 1] = [marks.towards if after >= before else marks.away] * (last + 1 - first)
-        cells[column(0.0)] = marks.zero
-        bars.append("".join(cells))
-    return bars
+    facts = [printable(name, 60) for name in names if name]
+    yield " - ".join([*facts, f"{n_votes} vote{'s' * (n_votes != 1)}"])
+    if explanation.text:
+        yield f'  "{printable(explanation.text, LONGEST_TEXT)}"'
+    towards, against = printable(explanation.towards, LONGEST_NAME), printable(explanation.against, LONGEST_NAME)
+    yield f"log-odds of {towards} against {against}, in nats: # adds to them, = takes from them"
+    if explanation.model == "mixed":
+        yield "(in this order: what a vote adds depends on those before it)"
+    yield ""
+    rows = [asdict(step) for step in explanation.steps]
+    for row in rows:
+        annotator, voted = (printable(row[name] or "", LONGEST_NAME) for name in ("annotator", "voted"))
+        row["vote"] = "prior" if row["annotator"] is None else f"{annotator}: {voted}"
+    n_figures = max(len(row["vote"]) for row in rows) + (17 if rows[0]["low"] is None else 32)
+    # Every step is drawn from the sum before it to the sum after it, on one scale that holds zero.
+    width, sums = max(min(window_width(), WIDEST) - n_figures, 10), [0.0, *(row["total"] for row in rows)]
+    low, span = min(sums), (max(sums) - min(sums)) or 1.0
+    zero, *columns = (round((value - low) / span * (width - 1)) for value in sums)
+    for row, before, after in zip(rows, [zero, *columns], columns, strict=False):
+        start, end = min(before, after), max(before, after) + 1
+        bar = " " * start + ("#" if row["push"] >= 0 else "=") * (end - start) + " " * (width - end)
+        row["bar"] = bar[:zero] + "|" + bar[zero + 1 :]
+    yield rows_table(rows, STEPS, n_words=2)
+    yield ""
+    yield from _outcome(explanation, towards, against)
 
 
 def _outcome(explanation: Explanation, towards: str, against: str) -> Iterator[str]:
+    # Late, so that --help answers at once.
+    from moral_entropy.model.entropy import ENOUGH_VOTES, REMEDIES, TOO_FEW_TO_TELL, shown_parts
+
     total, p_map, mixed = explanation.steps[-1].total, explanation.p_map, explanation.model == "mixed"
     if explanation.clamped:
         yield f"the label of this item was given as evidence: p({towards}) = {p_map:.0f} whatever the votes say"
@@ -152,19 +93,12 @@ def _outcome(explanation: Explanation, towards: str, against: str) -> Iterator[s
     if explanation.score is not None and None not in explanation.score:
         score, low, high, plain = explanation.score
         yield f"score: {score:.2f} ({low:.2f} to {high:.2f}), {score - plain:+z.2f} from the plain mean {plain:.2f}"
-    parts = explanation.doubt_votes is not None
+    n_votes, between = len(explanation.steps) - 1, explanation.between_groups is not None
+    parts = shown_parts(explanation.model, n_votes, between=between)
+    has_parts = explanation.doubt_votes is not None
     label = printable(explanation.label, LONGEST_NAME)
-    yield f"label: {label}; entropy {explanation.entropy:.3f} nats" + ", of which" * parts
-    if parts:
-        yield from _part_lines(explanation)
-
-
-def _part_lines(explanation: Explanation) -> Iterator[str]:
-    """Name the parts of the entropy, each with its remedy."""
-    # Late, so that --help answers at once.
-    from moral_entropy.model.entropy import ENOUGH_VOTES, REMEDIES, TOO_FEW_TO_TELL, shown_parts
-
-    for part, name in shown_parts(explanation.model, between=explanation.between_groups is not None).items():
-        yield f"  {getattr(explanation, part):.3f} {name}: {REMEDIES[part]}"
-    if explanation.model == "mixed" and len(explanation.steps) - 1 < ENOUGH_VOTES:
-        yield from wrap(TOO_FEW_TO_TELL, NARROWEST + 20)
+    yield f"label: {label}; entropy {explanation.entropy:.3f} nats" + ", of which" * has_parts
+    if has_parts:
+        yield from (f"  {getattr(explanation, part):.3f} {name}: {REMEDIES[part]}" for part, name in parts.items())
+        if mixed and n_votes < ENOUGH_VOTES:
+            yield filled(TOO_FEW_TO_TELL)

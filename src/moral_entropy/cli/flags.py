@@ -94,44 +94,43 @@ def _flat_parameters(
     command: Callable[..., None], hints: Mapping[str, Any], stages: Mapping[str, type[StageOptions]]
 ) -> Iterator[inspect.Parameter]:
     """Yield the parameters of a command as typer shows them, options as flags."""
-    shortened, rare = False, list[str]()
+    options = {keyword: option for stage in stages.values() for keyword, option in keywords(stage).items()}
+    shortened, rare = any(option.everyday for option in options.values()), rare_flags(command)
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in stages:
             yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
             continue
-        options = flags_of(stages[name])
-        rare += [keyword.replace("_", "-") for keyword in rare_options(stages[name])]
-        shortened |= (everyday := any(option.everyday for _, option in options))
-        for _, option in options:
-            yield _flag_parameter(option, hidden=everyday and not option.everyday, paired="settings" in hints)
+        for keyword, option in keywords(stages[name]).items():
+            if option.flag and not option.rare:
+                hidden = shortened and not option.everyday
+                yield _flag_parameter(keyword, option, hidden=hidden, paired="settings" in hints)
     if shortened:
         about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
         yield _parameter("help_all", bool, "--help-all", default=False, **about)
     if rare:
-        help = f"Any option, also those without a flag: {', '.join(rare)}. May be repeated. Example: --set {rare[0]}=…"
+        names = [flag.removeprefix("--") for flag in rare]
+        help = (
+            f"Any option, also those without a flag: {', '.join(names)}. May be repeated. Example: --set {names[0]}=…"
+        )
         yield _parameter("set_options", list[str] | None, "--set", help=help, metavar="NAME=VALUE", hidden=shortened)
 
 
-def flags_of(stage: type[StageOptions]) -> list[tuple[str, Option]]:
-    """List the options of a stage that have a flag, with the section of each; of a whole run its stages' first."""
-    return [(section, option) for section, _, option in keywords(stage) if option.flag and not option.rare]
+def rare_flags(command: Callable[..., None]) -> dict[str, Option]:
+    """Return the options of a command that `--set` alone sets, by the flag that they had in 0.2."""
+    options = [option for stage in stages_of(command).values() for option in keywords(stage).values()]
+    return {option.flag: option for option in options if option.rare}
 
 
-def rare_options(stage: type[StageOptions]) -> dict[str, tuple[str, Option]]:
-    """Return the options of a stage that `--set` alone sets, by keyword, with the section of each."""
-    return {keyword: (section, option) for section, keyword, option in keywords(stage) if option.rare}
-
-
-def _flag_parameter(option: Option, *, hidden: bool, paired: bool) -> inspect.Parameter:
+def _flag_parameter(keyword: str, option: Option, *, hidden: bool, paired: bool) -> inspect.Parameter:
     """Return the parameter of an option; a switch that settings may turn on is paired with its opposite."""
     default = f" Default: {option.shown_default}." if option.shown_default else ""
     about: dict[str, Any] = {"panel": option.panel, "hidden": hidden, "help": option.help + default}
     if option.kind is bool:
         flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if paired else option.flag
-        return _parameter(option.keyword, bool | None, flag, **about)
+        return _parameter(keyword, bool | None, flag, **about)
     kind = list[str] | None if get_origin(option.kind) is Sequence else str | None
     short = [option.short] if option.short else []
-    return _parameter(option.keyword, kind, option.flag, *short, metavar=metavar_of(option), **about)
+    return _parameter(keyword, kind, option.flag, *short, metavar=metavar_of(option), **about)
 
 
 def _parameter(
@@ -154,18 +153,13 @@ def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | No
     """Make options of a settings file and of the flags, which decide where both say something."""
     settings = read_settings(file)
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
-    in_settings = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
-    for section, _, option in keywords(stage):
-        value = typed.get(option.keyword)
-        place = values.setdefault(section, {}) if section else values
+    for keyword, option in keywords(stage).items():
+        place = values.setdefault(option.section, {}) if option.section else values
         # A section that is no table is refused below.
-        if value is not None and isinstance(place, dict):
-            place[option.name] = read_flag(
-                option.flag.replace("--", "--set ") if option.rare else option.flag, value, option.kind
-            )
-            in_settings.discard(option.name)
+        if typed.get(keyword) is not None and isinstance(place, dict):
+            place[option.name] = read_flag(option.typed(), typed[keyword], option.kind)
     try:
-        with naming_flags(in_settings):
+        with naming_flags():
             return from_plain(stage, values, file or "the command line")
     except MoralEntropyError as error:
         # Options that cannot be are misuse, whichever stage they belong to.
@@ -174,7 +168,7 @@ def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | No
 
 def _set_values(stages: Iterable[type[StageOptions]], texts: Sequence[str]) -> dict[str, str]:
     """Read what was typed after `--set`: values by keyword."""
-    options, values = {keyword: option for stage in stages for _, keyword, option in keywords(stage)}, {}
+    options, values = [keyword for stage in stages for keyword in keywords(stage)], {}
     for text in texts:
         name, equals, value = text.partition("=")
         keyword = name.strip().replace("-", "_")
@@ -182,7 +176,7 @@ def _set_values(stages: Iterable[type[StageOptions]], texts: Sequence[str]) -> d
             problem = f"there is no option {name!r}.{did_you_mean(keyword, options)}" if equals else "write NAME=VALUE."
             msg = f"--set {text}: {problem}"
             raise UsageError(msg)
-        values[options[keyword].keyword] = value
+        values[keyword] = value
     return values
 
 
@@ -196,8 +190,7 @@ def with_old_flags(typed: Sequence[str], command: Callable[..., None]) -> list[s
     >>> with_old_flags(["--threads", "1", "--draws", "0"], fit)
     ['--set', 'threads=1', '--draws', '0']
     """
-    options = [option for stage in stages_of(command).values() for _, option in rare_options(stage).values()]
-    rare, words, line = {option.flag: option for option in options}, list(typed), list[str]()
+    rare, words, line = rare_flags(command), list(typed), list[str]()
     while words:
         flag, equals, value = words.pop(0).partition("=")
         if flag not in rare:

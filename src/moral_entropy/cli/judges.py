@@ -55,6 +55,7 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
     from moral_entropy.judges.known import default_system
     from moral_entropy.judges.score import score
     from moral_entropy.judges.table import describe_judges
+    from moral_entropy.report.export import check_suffix, write_frame
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
@@ -65,21 +66,15 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
         names = ("question", "at_least", "values", "roles", "cluster_column", "interval")
         scores = score(opened, by, **{name: getattr(options, name) for name in names})
     if options.labels is not None:
-        _write_labels(described, Path(options.labels))
+        if described.labels.is_empty():
+            msg = "there are no labels to write: it takes 30 known answers, and items whose answer is not known."
+            raise UsageError(msg)
+        check_suffix(Path(options.labels), "csv")
+        write_frame(described.labels.lazy(), Path(options.labels))
     notes = list(dict.fromkeys((*(scores.notes if scores else ()), *described.notes)))
     record = (scores.as_dict() if scores else {}) | described.as_dict() | {"notes": notes}
     show("judges", record, _lines(scores, described, notes, run), as_json=json)
     raise typer.Exit(EXIT_CODES[scores.verdict if scores else ""])
-
-
-def _write_labels(described: Judges, out: Path) -> None:
-    from moral_entropy.files import whole_file, without_formulas
-
-    if described.labels.is_empty():
-        msg = "there are no labels to write: it takes 30 known answers, and items whose answer is not known."
-        raise UsageError(msg)
-    with whole_file(out) as partial:
-        without_formulas(described.labels).write_csv(partial)
 
 
 def _lines(scores: Score | None, described: Judges, notes: list[str], run: str) -> Iterator[str | Table]:
@@ -91,7 +86,8 @@ def _lines(scores: Score | None, described: Judges, notes: list[str], run: str) 
             f"; worth {row['effective']:.1f} that err independently ({row['low']:.1f}–{row['high']:.1f})"
             for row in described.effective.filter(question=question).to_dicts()
         )
-        yield f"{question}: {many(rows.height, 'judge')}, best first{effective}"
+        order = "best first" if rows["n_known"].sum() else "by how often they agree with the others"
+        yield f"{question}: {many(rows.height, 'judge')}, {order}{effective}"
         yield from (
             filled(f"  {printable(row['judge'], 28)}: {row['advice']}", "  ") for row in rows.head(MOST_ROWS).to_dicts()
         )

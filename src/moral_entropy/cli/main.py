@@ -54,8 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError) or isinstance(getattr(error, "__context__", None), BrokenPipeError):
             silence_stdout()
         elif error is not None:
-            code = _report_error(error, typed, debug=debug)
-        _flush_stdout()
+            if debug or not isinstance(error, Exception):
+                raise error
+            code = _report_error(error, typed)
+        with suppress(OSError, ValueError):
+            try:
+                sys.stdout.flush()
+            except BrokenPipeError:
+                silence_stdout()
         return code
     finally:
         restore_signals(program_ends=arguments is None)
@@ -67,49 +73,29 @@ def silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _flush_stdout() -> None:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence_stdout()
-    except (OSError, ValueError):
-        pass
-
-
-def _report_error(error: BaseException, typed: Sequence[str], *, debug: bool) -> int:
+def _report_error(error: Exception, typed: Sequence[str]) -> int:
     """Say what went wrong in one paragraph, and return the exit code of it."""
-    if debug or not isinstance(error, Exception):
-        raise error
-    from moral_entropy.errors import PriorError, UsageError, harmless, shortened
-
-    print(f"error: {harmless(shortened(_message(error, typed)))}", file=sys.stderr)
-    misuse = MISUSE if isinstance(error, UsageError | PriorError) else BAD_DATA
-    return int(getattr(error, "exit_code", misuse))
-
-
-def _message(error: Exception, typed: Sequence[str]) -> str:
     import typer
 
-    from moral_entropy.errors import MoralEntropyError
+    from moral_entropy.errors import MoralEntropyError, PriorError, UsageError, harmless, shortened
 
     if isinstance(error, typer.TyperException):
-        from moral_entropy.cli.commands import GONE_FLAGS
-
-        flag = getattr(error, "option_name", None)
-        if flag not in GONE_FLAGS:
-            return error.format_message()
-        return f"{flag} went with version 0.3{': ' * bool(GONE_FLAGS[flag])}{GONE_FLAGS[flag] or '.'}"
-    if isinstance(error, MoralEntropyError):
-        return str(error)
-    if isinstance(error, OSError):
+        text = error.format_message()
+    elif isinstance(error, MoralEntropyError):
+        text = str(error)
+    elif isinstance(error, OSError):
         from moral_entropy.files import what_to_do
 
         where = f" {error.filename}" if error.filename else ""
-        return f"the system refused{where}: {error.strerror or error}. {what_to_do(error)}"
-    if isinstance(error, MemoryError):
-        return "out of memory. Ask for fewer draws with --draws, or fit parts of the votes with --fit-by."
-    first = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {first[0]}. {_what_may_be_wrong(typed)}"
+        text = f"the system refused{where}: {error.strerror or error}. {what_to_do(error)}"
+    elif isinstance(error, MemoryError):
+        text = "out of memory. Ask for fewer draws with --draws, or fit parts of the votes with --fit-by."
+    else:
+        first = str(error).strip().splitlines() or [""]
+        text = f"{type(error).__name__}: {first[0]}. {_what_may_be_wrong(typed)}"
+    print(f"error: {harmless(shortened(text))}", file=sys.stderr)
+    misuse = MISUSE if isinstance(error, UsageError | PriorError) else BAD_DATA
+    return int(getattr(error, "exit_code", misuse))
 
 
 def _what_may_be_wrong(typed: Sequence[str]) -> str:

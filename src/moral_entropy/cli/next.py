@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
@@ -84,12 +84,22 @@ def next_items(run: Run, options: NextOptions, force: Force = False, json: Json 
     if options.audience == "people":
         _show_people(opened, options, out, json=json)
         return
+    from moral_entropy.findings import listed
     from moral_entropy.planning import forecast, next_votes, worse_than_the_team
 
     bad = {} if options.annotators else worse_than_the_team(opened)
     queue = next_votes(opened, options.number, question=options.question, annotators=options.annotators)
     curve = forecast(opened, question=options.question, annotators=options.annotators)
-    parts: list[str | Table] = [*_answer(curve, *target), *_not_asked(bad), ""]
+    parts: list[str | Table] = [*_answer(curve, *target)]
+    if bad:
+        # Checked labels have shown them to be worse than the others.
+        everyone = next(iter(bad.values()))["all"]
+        people = listed([f"{name} ({rate['wrong']:.0%} of {rate['checked']:,})" for name, rate in bad.items()])
+        parts.append(filled(
+            f"Not asked, as more of their votes on checked items are wrong than of all annotators' ({everyone:.0%}): "
+            f"{people}. --annotators asks whom you name."
+        ))  # fmt: skip
+    parts.append("")
     if out is not None:
         from moral_entropy.report.export import write_tasks
 
@@ -148,19 +158,6 @@ def _answer(forecast: pl.DataFrame, figure: str, share: float | None) -> Iterato
     if single.height > 1:
         shares = [f"{printable(name, 20)} {share:.0%}" for name, share in single.select("question", "uncertain").rows()]
         yield filled(f"Uncertain now, by question: {', '.join(shares)}.")
-
-
-def _not_asked(bad: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Name the annotators who are not asked, as checked labels have shown them to be worse than the others."""
-    from moral_entropy.findings import listed
-
-    if bad:
-        everyone = next(iter(bad.values()))["all"]
-        people = listed([f"{name} ({rate['wrong']:.0%} of {rate['checked']:,})" for name, rate in bad.items()])
-        yield filled(
-            f"Not asked, as more of their votes on checked items are wrong than of all annotators' ({everyone:.0%}): "
-            f"{people}. --annotators asks whom you name."
-        )
 
 
 def _show_people(run: OpenRun, options: NextOptions, out: Path | None, *, json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -37,22 +38,16 @@ def predict(
         msg = f"{out} ends in none of {', '.join(ENDINGS)}, so its format is unknown. Choose another name with -o."
         raise UsageError(msg)
     check_free(out, force=force)
-    from moral_entropy.files import whole_file, without_formulas
-    from moral_entropy.progress import bar
+    from moral_entropy.progress import Bars
+    from moral_entropy.report.export import write_frame
     from moral_entropy.train.classifier import load_classifier, read_texts
     from moral_entropy.train.classifier import predict as predict_texts
 
     classifier = load_classifier(model)
     ids, sentences = read_texts(texts, text=text, item=item)
-    with bar("predicting") as advance:
-        frame = predict_texts(classifier, sentences, items=ids, advance=advance)
-    with whole_file(out) as partial:
-        if out.suffix == ".parquet":
-            frame.write_parquet(partial)
-        elif out.suffix == ".csv":
-            without_formulas(frame).write_csv(partial)
-        else:
-            frame.write_ndjson(partial)
+    with Bars() as bars:
+        frame = predict_texts(classifier, sentences, items=ids, advance=partial(bars, "predicting"))
+    write_frame(frame.lazy(), out)
     blank = sum(1 for sentence in sentences if not (sentence and sentence.strip()))
     skipped = f"; {blank:,} blank texts got no answer" if blank else ""
     typer.echo(f"{out}: {frame.height:,} rows about {len(sentences):,} texts{skipped}")

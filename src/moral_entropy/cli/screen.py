@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 WIDTH, LONGEST_CELL = 80, 60
 
 
-def print_warnings(sentences: Sequence[str]) -> None:
-    """Print what is in doubt about a run on standard error."""
-    for sentence in sentences:
-        print(f"warning: {harmless(sentence)}", file=sys.stderr)
-
-
 class Screen(Console):
     """Standard output. When its reader has stopped reading, the rest goes nowhere, and the command goes on."""
 
@@ -48,17 +42,9 @@ def window_width() -> int:
 
 def print_parts(parts: Iterable[str | Table]) -> None:
     """Print lines and tables; a line is never broken, and nothing in it is taken for markup."""
-    console = Screen(highlight=False)
+    console = Screen(highlight=False, emoji=False)
     for part in parts:
         console.print(escape(harmless(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
-
-
-def print_lines(*lines: str) -> None:
-    """Print lines as they are."""
-    try:
-        print("\n".join(map(harmless, lines)), flush=True)
-    except BrokenPipeError:
-        silence_stdout()
 
 
 def print_json(command: str, content: Mapping[str, Any]) -> None:
@@ -68,7 +54,10 @@ def print_json(command: str, content: Mapping[str, Any]) -> None:
     from moral_entropy.runs.folder import plain_facts
 
     record = {"command": command, **plain_facts(content)}
-    print_lines(dumps(record, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+    try:
+        print(harmless(dumps(record, indent=2, ensure_ascii=False, allow_nan=False, default=str)), flush=True)
+    except BrokenPipeError:
+        silence_stdout()
 
 
 def show(command: str, content: Mapping[str, Any], parts: Iterable[str | Table], *, as_json: bool) -> None:

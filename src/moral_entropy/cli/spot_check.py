@@ -39,7 +39,7 @@ def spot_check(context: Context, run: Run, options: SheetOptions, json: Json = F
     from moral_entropy.report.html import write_report
     from moral_entropy.runs.run import read_run
     from moral_entropy.verdict.sheet import Purpose, add_sheet, with_answers, with_tolerance
-    from moral_entropy.verdict.summary import summarise
+    from moral_entropy.verdict.summary import Summary
     from moral_entropy.verdict.verdict import needed_sentence
 
     opened = read_run(run)
@@ -51,7 +51,7 @@ def spot_check(context: Context, run: Run, options: SheetOptions, json: Json = F
             write_report(opened.folder)
         if out is not None:
             opened = settle(opened, out, command=command_line(context))
-        summary = summarise(opened)
+        summary = Summary(opened)
         show("spot-check", summary.record(), summary.lines(window_width()), as_json=json)
         return
     purpose: Purpose = "repair" if options.repair else "measure"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,7 +14,6 @@ Votes = Annotated[
 ]
 
 DOES_NOT_STAND = 1
-WIDTH = 80
 
 
 def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = False) -> None:
@@ -24,25 +22,17 @@ def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = Fal
     Example: moral-entropy verify run/ --votes votes.csv
     """
     # Late, so that --help answers at once.
-    from textwrap import fill
-
-    from moral_entropy.cli.screen import print_json, print_parts
+    from moral_entropy.cli.screen import filled, show
     from moral_entropy.progress import Bars
     from moral_entropy.verification import verify as verify_run
 
     with Bars(hidden=quiet or json) as progress:
         outcome = verify_run(run, votes_file=votes, progress=progress)
-    if json:
-        print_json("verify", {"stands": outcome.stands, "differences": outcome.differences})
-    else:
-        print_parts([fill(_verdict(outcome.differences), WIDTH, break_on_hyphens=False)])
+    differences = outcome.differences
+    text = "This run stands: its files are as they were written, and say what the votes and settings give."
+    if differences:
+        further = f"; and {len(differences) - 1} more" * (len(differences) > 1)
+        text = f"This run does not stand: {differences[0]}{further}."
+    show("verify", {"stands": outcome.stands, "differences": differences}, [filled(text)], as_json=json)
     if not outcome.stands:
         raise typer.Exit(DOES_NOT_STAND)
-
-
-def _verdict(differences: Sequence[str]) -> str:
-    """Say in one sentence whether the run stands, or what differs first."""
-    if not differences:
-        return "This run stands: its files are as they were written, and say what the votes and settings give."
-    further = f"; and {len(differences) - 1} more" * (len(differences) > 1)
-    return f"This run does not stand: {differences[0]}{further}."

@@ -19,7 +19,7 @@ from moral_entropy.corpora.published import CORPORA, LARGEST, READINGS, foundati
 from moral_entropy.files import without_formulas
 from moral_entropy.markup import NOTHING, html_page, html_table
 from moral_entropy.names import ALL, MEAN
-from moral_entropy.report.figures import colours_of
+from moral_entropy.report.figures import CONFIG, colours_of, draw
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 92rem; margin: 1rem auto; padding: 0 1rem; color: #222 }
@@ -53,14 +53,11 @@ Table = tuple[Row, Sequence[Row]]
 
 def write_charts(figures: pl.DataFrame, folder: Path) -> None:
     """Write the paper's three figures, and the regimes of the corpora, as PNG, SVG and Vega-Lite."""
-    import vl_convert
-
     for name, spec in chart_specs(figures).items():
-        config = {"background": "white", "font": "DejaVu Sans, Arial, sans-serif"}
-        path = folder / f"paper-figure-{name}"
-        path.with_suffix(".vl.json").write_text(json.dumps({**spec, "config": config}) + "\n", encoding="utf-8")
-        path.with_suffix(".png").write_bytes(vl_convert.vegalite_to_png(spec, scale=2, config=config))
-        path.with_suffix(".svg").write_text(vl_convert.vegalite_to_svg(spec, config=config), encoding="utf-8")
+        path = folder / f"paper-figure-{name}.vl.json"
+        path.write_text(json.dumps({**spec, "config": CONFIG}) + "\n", encoding="utf-8")
+        for kind in ("png", "svg"):
+            (folder / f"paper-figure-{name}.{kind}").write_bytes(draw(spec, kind))
 
 
 def chart_specs(figures: pl.DataFrame) -> dict[str, dict[str, Any]]:

@@ -146,7 +146,7 @@ def run_study(
             "notes": notes,
             "warnings": warnings,
             "versions": {name: version(name) for name in ("numpy", "scipy", "polars", "numba")},
-            "seconds": watch.rounded,
+            "seconds": watch.seconds,
         }
         write_manifest(folder, manifest)
     return Study(Path(out), comparison, figures, manifest)

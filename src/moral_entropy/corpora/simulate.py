@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -115,7 +115,8 @@ def simulate_votes(
     parameters = _make_parameters(
         n_items, n_annotators, votes_per_item, n_labels, seed, prevalence_k, confusion_akv, accuracy
     )
-    item_v, annotator_v, label_v, truth_i, _ = _draw_blocks(parameters, range(parameters.n_blocks))
+    blocks = zip(*(_draw_block(parameters, block) for block in range(parameters.n_blocks)), strict=True)
+    item_v, annotator_v, label_v, truth_i, _ = (np.concatenate(parts) for parts in blocks)
     voter_a, annotator_v = np.unique(annotator_v, return_inverse=True)
     labels = tuple(str(label) for label in range(n_labels))
     ballot = ballot_from_codes("label", labels, item_v=item_v, annotator_v=annotator_v, label_v=label_v, gold_i=truth_i)
@@ -138,7 +139,6 @@ def write_simulated(
     n_labels: int = 2,
     seed: int = 0,
     ordered: bool = False,
-    chunk_items: int = 1_000_000,
     advance: Advance = ignore,
 ) -> int:
     """Write the votes of `simulate_votes` to a Parquet file without holding all of them in memory.
@@ -153,8 +153,6 @@ def write_simulated(
         As in `simulate_votes`.
     ordered
         Whether labels are levels of a scale: see `graded_confusion`.
-    chunk_items
-        Items in memory at a time, rounded to blocks of 65,536. Changes no vote.
     advance
         Called with the share that is done.
 
@@ -172,22 +170,18 @@ def write_simulated(
     """
     from polars.io.plugins import register_io_source
 
-    if chunk_items < 1:
-        msg = f"chunk_items is {chunk_items}. Hold at least one item at a time."
-        raise UsageError(msg)
     confusion_akv = graded_confusion(n_annotators, n_labels, seed) if ordered else None
     parameters = _make_parameters(n_items, n_annotators, votes_per_item, n_labels, seed, confusion_akv=confusion_akv)
-    n_votes, at_once = 0, max(1, chunk_items // BLOCK_ITEMS)
+    n_votes = 0
 
     def frames(*_asked: object) -> Iterator[pl.DataFrame]:
         nonlocal n_votes
-        for first in range(0, parameters.n_blocks, at_once):
-            last = min(first + at_once, parameters.n_blocks)
-            item_v, annotator_v, label_v, truth_i, votes_i = _draw_blocks(parameters, range(first, last))
+        for block in range(parameters.n_blocks):
+            item_v, annotator_v, label_v, truth_i, votes_i = _draw_block(parameters, block)
             n_votes += len(item_v)
             gold_v = np.repeat(truth_i, votes_i)
             yield pl.DataFrame(dict(zip(COLUMNS, (item_v, annotator_v, label_v, gold_v), strict=True)), schema=COLUMNS)
-            advance(last / parameters.n_blocks)
+            advance((block + 1) / parameters.n_blocks)
 
     with whole_file(path) as partial:
         register_io_source(frames, schema=COLUMNS, is_pure=True).sink_parquet(partial, row_group_size=ROW_GROUP)
@@ -219,16 +213,6 @@ def _make_parameters(
     confusion_akv: ArrayLike | None = None,
     accuracy: tuple[float, float] = (0.6, 0.9),
 ) -> _Parameters:
-    _check_sizes(n_items, n_annotators, votes_per_item, n_labels, seed)
-    # Both are drawn even where given, so that naming one does not move the other.
-    rng = np.random.default_rng([seed, 0])
-    random_k = rng.dirichlet(np.full(n_labels, 10.0))
-    random_akv = _draw_confusion(rng, n_annotators, n_labels, accuracy)
-    chances = _checked("prevalence_k", prevalence_k, random_k), _checked("confusion_akv", confusion_akv, random_akv)
-    return _Parameters(n_items, n_annotators, votes_per_item, seed, *chances)
-
-
-def _check_sizes(n_items: int, n_annotators: int, votes_per_item: float, n_labels: int, seed: int) -> None:
     if n_items < 1 or n_annotators < 1:
         msg = f"cannot simulate {n_items:,} items and {n_annotators:,} annotators: there must be one of each at least."
     elif not 2 <= n_labels <= MAX_LABELS:
@@ -240,11 +224,16 @@ def _check_sizes(n_items: int, n_annotators: int, votes_per_item: float, n_label
             f"votes per item: {votes_per_item:g}, but there are only {n_annotators:,} annotators and each votes once "
             f"on an item. Ask for more annotators, or for at most {n_annotators:,} votes per item."
         )
-    elif seed < 0:
-        msg = f"the seed is {seed}: choose 0 or more."
     else:
-        return
-    raise UsageError(msg)
+        msg = f"the seed is {seed}: choose 0 or more." if seed < 0 else ""
+    if msg:
+        raise UsageError(msg)
+    # Both are drawn even where given, so that naming one does not move the other.
+    rng = np.random.default_rng([seed, 0])
+    random_k = rng.dirichlet(np.full(n_labels, 10.0))
+    random_akv = _draw_confusion(rng, n_annotators, n_labels, accuracy)
+    chances = _checked("prevalence_k", prevalence_k, random_k), _checked("confusion_akv", confusion_akv, random_akv)
+    return _Parameters(n_items, n_annotators, votes_per_item, seed, *chances)
 
 
 def _draw_confusion(
@@ -279,10 +268,6 @@ def _checked(name: str, choice: ArrayLike | None, default: Floats) -> Floats:
         )
         raise VotesError(msg)
     return values
-
-
-def _draw_blocks(parameters: _Parameters, blocks: range) -> tuple[NDArray[Any], ...]:
-    return tuple(map(np.concatenate, zip(*(_draw_block(parameters, block) for block in blocks), strict=True)))
 
 
 def _draw_block(parameters: _Parameters, block: int) -> _Block:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import polars as pl
 
 from moral_entropy.corpora.published import CORPORA, foundations
+from moral_entropy.corpora.twins import read_data, twin
 from moral_entropy.options import Inputs
 from moral_entropy.votes.table import Votes, refuse
 
@@ -44,16 +43,14 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     >>> votes.questions, votes.n_items
     (('authority', 'care', 'fairness', 'loyalty', 'sanctity'), 180)
     """
-    from moral_entropy.votes.formats.exports import FORMATS
+    from moral_entropy.votes.formats.exports import detect_format
     from moral_entropy.votes.read import read_votes
 
     gold = inputs.gold if name == "emfd" else None
     if inputs.twins:
-        from moral_entropy.corpora.twins import twin
-
         votes = read_votes(twin(name, seed=seed, scale=inputs.scale), gold="gold")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
-    elif name == "emfd" and inputs.themes is not None and FORMATS[name].detect(Path(inputs.files[name])):
+    elif name == "emfd" and inputs.themes is not None and detect_format(Path(inputs.files[name])) == name:
         votes = _with_themes(Path(inputs.files[name]), read_themes(inputs.themes), gold)
     else:
         votes = read_votes(inputs.files[name], gold_file=gold)
@@ -113,9 +110,8 @@ def _domain_of(codes: Iterable[str]) -> str:
     """Return the first domain of the map that one of the codes belongs to; a code of the map may end in `*`."""
     from moral_entropy.votes.formats.moral_corpora import UNTAGGED
 
-    text = (files("moral_entropy.corpora") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
     spelt = {code.strip().upper() for code in codes}
-    for domain, listed in tomllib.loads(text).items():
+    for domain, listed in read_data("gdelt_themes.toml").items():
         begins = tuple(code.rstrip("*") for code in listed if code.endswith("*"))
         if spelt & set(listed) or any(code.startswith(begins) for code in spelt if begins):
             return str(domain)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.votes.table import Floats, Ints
 
 LEAST_YOUDEN = 0.1
@@ -63,32 +63,21 @@ def corpus_facts(name: str) -> Facts:
     >>> corpus_facts("mtfc")
     Traceback (most recent call last):
     ...
-    moral_entropy.errors.UsageError: there is no twin of 'mtfc'; did you mean 'mftc'? Choose from mftc, mfrc, emfd.
+    moral_entropy.errors.UsageError: there is no twin of 'mtfc'. Did you mean 'mftc'? Choose from mftc, mfrc, emfd.
     """
-    tables = _read_data("corpora.toml")
+    tables = read_data("corpora.toml")
     corpora = [corpus for corpus in tables if corpus != "foundations"]
     if name.lower() not in corpora:
-        close = get_close_matches(name.lower(), corpora, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        msg = f"there is no twin of {name!r}{hint} Choose from {', '.join(corpora)}."
+        near = did_you_mean(name.lower(), corpora)
+        msg = f"there is no twin of {name!r}.{near} Choose from {', '.join(corpora)}."
         raise UsageError(msg)
     return {"name": name.lower(), "foundations": tables["foundations"], **tables[name.lower()]}
 
 
 @cache
-def _read_data(file: str) -> dict[str, Any]:
+def read_data(file: str) -> dict[str, Any]:
+    """Read a TOML file of `data`."""
     return tomllib.loads((files("moral_entropy.corpora") / "data" / file).read_text(encoding="utf-8"))
-
-
-def read_phrases() -> dict[str, Any]:
-    """Return what texts are made of: openings by domain, details, closings, cue links, and cues by foundation.
-
-    Examples
-    --------
-    >>> read_phrases()["cues"]["fairness"][:2]
-    ['justice', 'equality']
-    """
-    return _read_data("twin_phrases.toml")
 
 
 @dataclass(frozen=True, eq=False)
@@ -533,7 +522,8 @@ def write_texts(rng: np.random.Generator, domain: str, place_if: Floats, foundat
     >>> write_texts(np.random.default_rng(1), "Sandy", place_if, ("care", "fairness"))[1]
     'at the petrol queue people compared train tickets one column appeared late as reported'
     """
-    phrases, n_items = read_phrases(), len(place_if)
+    # Openings by domain, details, closings, cue links, and cues by foundation.
+    phrases, n_items = read_data("twin_phrases.toml"), len(place_if)
     # "No second detail" is the last of the choices.
     fillers = (phrases["openings"][domain], phrases["details"], [*phrases["details"], ""], phrases["closings"])
     n_choices = int(np.prod([len(filler) for filler in fillers]))

@@ -63,16 +63,12 @@ CELLS_AT_ONCE = 200_000
 ONE_TRUTH, PER_GROUP, CANNOT_TELL = "one truth", "a truth per group", "cannot tell"
 
 
-def _types() -> tuple[Floats, Floats, Floats]:
-    """Return the log probability of a no and of a yes by type and place, and how likely a type is at first."""
-    slope_t, threshold_t = (np.ravel(grid) for grid in np.meshgrid(SLOPES, THRESHOLDS, indexing="ij"))
-    logit_tq = slope_t[:, None] * PLACES - threshold_t[:, None]
-    # To begin with, everybody sees the truth somehow and stands about the middle.
-    first_t = np.exp(-2.0 * np.abs(slope_t - 1.0) - threshold_t**2)
-    return log_expit(-logit_tq), log_expit(logit_tq), first_t / first_t.sum()
-
-
-LOG_NO_TQ, LOG_YES_TQ, FIRST_T = _types()
+SLOPE_T, THRESHOLD_T = (np.ravel(grid) for grid in np.meshgrid(SLOPES, THRESHOLDS, indexing="ij"))
+LOGIT_TQ = SLOPE_T[:, None] * PLACES - THRESHOLD_T[:, None]
+LOG_NO_TQ, LOG_YES_TQ = log_expit(-LOGIT_TQ), log_expit(LOGIT_TQ)
+# To begin with, everybody sees the truth somehow and stands about the middle.
+FIRST_T = np.exp(-2.0 * np.abs(SLOPE_T - 1.0) - THRESHOLD_T**2)
+FIRST_T = FIRST_T / FIRST_T.sum()
 YES_TQ = np.exp(LOG_YES_TQ)
 
 
@@ -163,10 +159,6 @@ class Truths:
         yes_gq = tie_key(self.type_gt @ YES_TQ)
         most_gq = np.where(yes_gq == tie_key(0.5), 0.5, yes_gq > 0.5)
         return np.asarray(np.einsum("igq,gq->ig", softmax(self.log_place_igq, axis=-1), most_gq).clip(0.0, 1.0))
-
-    def on(self, votes: YesVotes) -> Truths:
-        """Return what the same places and types say of other items, from the votes of the same annotators."""
-        return replace(self, loglik_igq=_log_likelihood(votes, self.group_a, self.type_at))
 
 
 def fit_truths(votes: YesVotes, group_a: Ints, shared: float, start: Truths | None = None) -> Truths:
@@ -350,5 +342,6 @@ def labels_of_all(fit: Truths, votes: YesVotes) -> tuple[Floats, Floats]:
     """Return `yes_ig` and `label_ig` of all items, from a fit to the votes of the same annotators on some of them."""
     size = max(CELLS_AT_ONCE // len(fit.type_gt), 1)
     chunks = [np.arange(first, min(first + size, votes.n_items)) for first in range(0, votes.n_items, size)]
-    fits = [fit.on(votes.on_items(chunk_i)) for chunk_i in chunks]
+    fits = [replace(fit, loglik_igq=_log_likelihood(votes.on_items(chunk_i), fit.group_a, fit.type_at))
+            for chunk_i in chunks]  # fmt: skip
     return np.concatenate([part.yes_ig for part in fits]), np.concatenate([part.label_ig for part in fits])

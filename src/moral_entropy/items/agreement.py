@@ -41,6 +41,12 @@ shared items that a pair needs."""
 
 Scale = Literal["auto", "nominal", "ordered"]
 
+Row = tuple[str, float, float, float, int]
+"""A coefficient's name, its value and interval (NaN where it does not exist), and the items with two votes or more."""
+
+SCHEMA = {"question": pl.String, "statistic": pl.String, "annotators": pl.String,
+          "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}  # fmt: skip
+
 
 def agreement(
     source: Any,
@@ -88,10 +94,8 @@ def agreement(
     """
     first = source if isinstance(source, Votes) else read_votes(source, **read)
     if second is None:
-        frames = [
-            frame for ballot in first.ballots for frame in _of_ballot(first, ballot, scale, pairs, interval, seed)
-        ]
-        return pl.concat(frames).fill_nan(None)
+        rows = [row for ballot in first.ballots for row in _of_ballot(first, ballot, scale, pairs, interval, seed)]
+        return pl.DataFrame(rows, SCHEMA, orient="row").fill_nan(None)
     later = second if isinstance(second, Votes) else read_votes(second, **read)
     by_name = {ballot.question: ballot for ballot in later.ballots}
     ballots = [(ballot, by_name[ballot.question]) for ballot in first.ballots if ballot.question in by_name]
@@ -99,25 +103,22 @@ def agreement(
         names = ", ".join(ballot.question for ballot in first.ballots)
         msg = f"the two sets of votes have no question in common. Questions: {names}; {', '.join(by_name)}."
         raise UsageError(msg)
-    return pl.concat([_difference(first, a, later, b, scale, interval, seed) for a, b in ballots]).fill_nan(None)
+    rows = [
+        (a.question, statistic, "", *figures)
+        for a, b in ballots
+        for statistic, *figures in _difference(first, a, later, b, scale, interval, seed)
+    ]
+    return pl.DataFrame(rows, SCHEMA, orient="row").fill_nan(None)
 
 
 def _of_ballot(
     votes: Votes, ballot: Ballot, scale: Scale, pairs: bool, interval: float, seed: int
-) -> Iterator[pl.DataFrame]:
+) -> Iterator[tuple[str | float, ...]]:
     value_k = ballot_values(ballot, scale)
     figures = measure_agreement(ballot.counts_ik, ballot.count_i, value_k=value_k, interval=interval, seed=seed)
-    yield _with_names(ballot.question, figures)
-    if pairs and not votes.anonymous:
-        yield from (
-            _with_names(ballot.question, figures, names)
-            for names, figures in _pair_figures(votes, ballot, value_k, interval, seed)
-        )
-
-
-def _with_names(question: str, figures: pl.DataFrame, names: str = "") -> pl.DataFrame:
-    with_names = figures.with_columns(question=pl.lit(question), annotators=pl.lit(names))
-    return with_names.select("question", "statistic", "annotators", "value", "low", "high", "n")
+    named = [("", figures), *(_pair_figures(votes, ballot, value_k, interval, seed) if pairs else ())]
+    for annotators, rows in named:
+        yield from ((ballot.question, statistic, annotators, *row) for statistic, *row in rows)
 
 
 def ballot_values(ballot: Ballot, scale: Scale = "auto") -> Floats | None:
@@ -153,8 +154,8 @@ def measure_agreement(
     interval: float = 0.9,
     seed: int = 0,
     resamples: int = RESAMPLES,
-) -> pl.DataFrame:
-    """Measure how far the annotators of some items agree.
+) -> list[Row]:
+    """Measure how far the annotators of some items agree: a row for each coefficient.
 
     Krippendorff's alpha allows for missing votes (Krippendorff 2004, chapter 11). The others are Gwet's generalisations
     to varying numbers of votes (Handbook of Inter-Rater Reliability, 2014): the mean agreement of pairs over items with
@@ -172,29 +173,22 @@ def measure_agreement(
     interval, seed, resamples
         Mass of the interval, seed of the resampling, and how often.
 
-    Returns
-    -------
-    pl.DataFrame
-        A row for each coefficient: statistic, value, low, high (NaN where it does not exist), and n, the number of
-        items with two votes or more.
-
     Examples
     --------
-    >>> measure_agreement(np.array([[3, 0], [0, 3], [2, 1]]), seed=1)["value"].round(3).to_list()
+    >>> [round(value, 3) for _, value, *_ in measure_agreement(np.array([[3, 0], [0, 3], [2, 1]]), seed=1)]
     [0.6, 0.55, 0.556, 0.778, 0.561]
     """
     cell_ck, weight_c = _collapsed(np.asarray(counts_ik), weight_i)
     names = STATISTICS if value_k is None else (*STATISTICS, *WEIGHTED)
     draws_sc = np.concatenate([weight_c[None], _resampled(weight_c, resamples, seed)])
     n_paired = weight_c[cell_ck.sum(axis=1) >= 2].sum()
-    return _frame(names, agreement_statistics(cell_ck, draws_sc, value_k), interval, n_paired)
+    return _rows(names, agreement_statistics(cell_ck, draws_sc, value_k), interval, n_paired)
 
 
-def _frame(names: Sequence[str], value_fs: Floats, interval: float, n: float) -> pl.DataFrame:
+def _rows(names: Sequence[str], value_fs: Floats, interval: float, n: float) -> list[Row]:
     """Return coefficients as rows; their intervals are over all columns but the first, which is the votes'."""
-    low_f, high_f = central_interval(value_fs[:, 1:], interval)
-    figures = {"statistic": names, "value": value_fs[:, 0], "low": low_f, "high": high_f}
-    return pl.DataFrame({**figures, "n": [round(n)] * len(names)})
+    ends = (end_f.tolist() for end_f in central_interval(value_fs[:, 1:], interval))
+    return list(zip(names, value_fs[:, 0].tolist(), *ends, [round(n)] * len(names), strict=True))
 
 
 def _resampled(weight_c: Floats, resamples: int, seed: int) -> Floats:
@@ -319,7 +313,7 @@ def _above_chance(observed_s: Floats, chance_s: Floats) -> Floats:
 
 def _difference(
     first: Votes, a: Ballot, second: Votes, b: Ballot, scale: Scale, interval: float, seed: int
-) -> pl.DataFrame:
+) -> list[Row]:
     """Return the difference of every coefficient of two ballots, with an interval."""
     labels = sorted({*a.labels, *b.labels}, key=lambda label: (len(label), label))
     labels = list(a.labels) if set(a.labels) == set(labels) else labels
@@ -337,7 +331,7 @@ def _difference(
         for counts_ik, weight_i, draws_si in zip(counts, weights, draws, strict=True)
     )
     n = min(float(weight_i[ballot.votes_i >= 2].sum()) for weight_i, ballot in zip(weights, (a, b), strict=True))
-    return _with_names(a.question, _frame(names, first_fs - second_fs, interval, n))
+    return _rows(names, first_fs - second_fs, interval, n)
 
 
 def _counts_of(ballot: Ballot, labels: Sequence[str]) -> Ints:
@@ -352,8 +346,10 @@ def _counts_of(ballot: Ballot, labels: Sequence[str]) -> Ints:
 
 def _pair_figures(
     votes: Votes, ballot: Ballot, value_k: Floats | None, interval: float, seed: int
-) -> Iterator[tuple[str, pl.DataFrame]]:
+) -> Iterator[tuple[str, list[Row]]]:
     """Yield the names of every pair of annotators with enough shared items, and Cohen's kappa of the two."""
+    if votes.anonymous:
+        return
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
     annotator_v, label_v = np.divmod(ballot.code_v, ballot.n_labels)
     shape = ballot.n_items, ballot.n_annotators
@@ -363,22 +359,17 @@ def _pair_figures(
     order = np.argsort(-shared_ab, axis=None, kind="stable")[:MOST_PAIRS]
     label_ia = csr_array((label_v + 1.0, (item_v, annotator_v)), shape=shape).tocsc()
     names = votes.annotators.gather(ballot.annotator_a).cast(pl.String).to_list()
+    kinds = [None] if value_k is None else [None, value_k]
     for a, b in zip(*np.unravel_index(order, shared_ab.shape), strict=True):
         if shared_ab[a, b] >= FEW_SHARED:
             one_i, two_i = (label_ia[:, [x]].toarray().ravel() for x in (a, b))
             both_i = (one_i > 0) & (two_i > 0)
             one_i, two_i = (np.clip(cells[both_i], 1, ballot.n_labels).astype(np.int64) - 1 for cells in (one_i, two_i))
             cells_x = np.bincount(one_i * ballot.n_labels + two_i, minlength=ballot.n_labels**2).astype(np.float64)
-            yield f"{names[a]} · {names[b]}", _kappa_frame(cells_x, value_k, interval, seed)
-
-
-def _kappa_frame(cells_x: Floats, value_k: Floats | None, interval: float, seed: int) -> pl.DataFrame:
-    tables_sx = np.concatenate([cells_x[None], _resampled(cells_x, RESAMPLES, seed)])
-    n_labels = round(len(cells_x) ** 0.5)
-    table_skl = tables_sx.reshape(-1, n_labels, n_labels)
-    kinds = [None] if value_k is None else [None, value_k]
-    kappa_fs = np.stack([cohen_kappa(table_skl, values_k) for values_k in kinds])
-    return _frame(OF_PAIRS[: len(kinds)], kappa_fs, interval, float(cells_x.sum()))
+            tables_sx = np.concatenate([cells_x[None], _resampled(cells_x, RESAMPLES, seed)])
+            table_skl = tables_sx.reshape(-1, ballot.n_labels, ballot.n_labels)
+            kappa_fs = np.stack([cohen_kappa(table_skl, values_k) for values_k in kinds])
+            yield f"{names[a]} · {names[b]}", _rows(OF_PAIRS[: len(kinds)], kappa_fs, interval, float(cells_x.sum()))
 
 
 def cohen_kappa(table_skl: Floats, value_k: Floats | None = None) -> Floats:

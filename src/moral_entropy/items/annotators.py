@@ -6,7 +6,10 @@ where the posterior is sure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,8 +39,8 @@ MOST_ANNOTATORS = 5_000
 FIGURES = ("sensitivity", "specificity", "youden", "lean")
 
 
-def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFrame:
-    """Compute every annotator's figures and role.
+def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> dict[str, NDArray[Any]]:
+    """Compute every annotator's figures and role, by name.
 
     Parameters
     ----------
@@ -48,8 +51,8 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
 
     Returns
     -------
-    pl.DataFrame
-        One row per annotator. Figures are those at the mode; with `_low` and `_high` their intervals over the draws,
+    dict
+        One value per annotator. Figures are those at the mode; with `_low` and `_high` their intervals over the draws,
         NaN without draws.
 
         - sensitivity, specificity: of two labels; of more, the mean of the diagonal, and nothing (NaN);
@@ -59,14 +62,14 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
           for more than two labels;
         - below_chance: posterior probability that the Youden index is below 0; NaN without draws;
         - role: "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too
-          often", "says yes too rarely", or nothing.
+          often", "says yes too rarely", or nothing; of ordered levels "few votes" or nothing.
 
     Examples
     --------
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=200, n_annotators=4, votes_per_item=3, seed=1).votes
     >>> figures = describe_annotators(me.fit(votes, draws=100).fits[0])
-    >>> (figures["youden"] > 0).to_list()
+    >>> (figures["youden"] > 0).tolist()
     [True, True, True, True]
     """
     ballot, n_annotators = fit.ballot, fit.ballot.n_annotators
@@ -78,8 +81,9 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
     for start in range(0, n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
         draws_fsa = _figures(fit.confusion_sakv[:, chunk], ballot.positive, weight_a, team_s)
-        for f, draws_sa in enumerate(draws_fsa):
-            low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
+        draws_xs = np.ascontiguousarray(draws_fsa.swapaxes(1, 2)).reshape(-1, fit.n_draws)
+        ends = (end_x.reshape(len(FIGURES), -1) for end_x in central_interval(draws_xs, interval))
+        low_fa[:, chunk], high_fa[:, chunk] = ends
     # Of many labels and few votes most draws have lower rates than the mode.
     low_fa, high_fa = np.minimum(low_fa, value_fa), np.maximum(high_fa, value_fa)
     columns = {
@@ -88,7 +92,10 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
         for bound, own_fa in (("", value_fa), ("_low", low_fa), ("_high", high_fa))
     }
     columns["below_chance"] = below_chance(fit)
-    return pl.DataFrame(columns).with_columns(role=_roles(np.asarray(ballot.votes_a), columns))
+    if ballot.levels is not None:
+        # A rater who is often one level off does not guess: the table raters has the roles on a scale.
+        return columns | {"role": np.where(ballot.votes_a < FEW_VOTES, "few votes", "")}
+    return columns | {"role": _roles(np.asarray(ballot.votes_a), columns)}
 
 
 def _figures(confusion_sakv: Floats, positive: int, weight_a: Floats, team_s: Floats | None = None) -> Floats:
@@ -103,7 +110,7 @@ def _figures(confusion_sakv: Floats, positive: int, weight_a: Floats, team_s: Fl
     return np.stack([sensitivity_sa, specificity_sa, youden_sa, yes_sa - team_s[:, None]])
 
 
-def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Series:
+def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> NDArray[np.str_]:
     """Return the role of each annotator, by their number of votes and their figures."""
     youden_a, lean_a = figures["youden"], figures["lean"]
     # Comparisons with NaN are false: without draws the only role is "few votes".
@@ -116,43 +123,52 @@ def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Seri
         "says yes too often": (figures["lean_low"] > 0) & (lean_a >= LEAN),
         "says yes too rarely": (figures["lean_high"] < 0) & (lean_a <= -LEAN),
     }
-    return pl.Series(np.select(list(roles.values()), list(roles), default="").tolist(), dtype=pl.String)
+    return np.select(list(roles.values()), list(roles), default="")
 
 
-def summarise_annotators(consensus: Consensus, fit: QuestionFit, tally_xa: Floats) -> pl.DataFrame:
-    """Return the annotators of a fit with figures, votes against others and gold, and roles: annotator_summary.
+def summarise_annotators(consensus: Consensus, tallies: Sequence[Floats]) -> pl.DataFrame:
+    """Return the annotators of all fits with figures, votes against others and gold, and roles: annotator_summary.
 
-    `tally_xa` counts their votes, see `tally_votes`.
+    `tallies` count their votes by fit, see `tally_votes`.
     """
-    votes, ballot = consensus.votes, fit.ballot
-    against_a, differing_a, compared_a, right_a, known_a = tally_xa
+    votes, ballots = consensus.votes, [fit.ballot for fit in consensus.fits]
+    figures = [describe_annotators(fit, interval=consensus.interval) for fit in consensus.fits]
+    against_a, differing_a, compared_a, right_a, known_a = np.concatenate(tallies, axis=1)
     low_a, high_a = beta_interval(right_a, known_a - right_a, consensus.interval, prior="exact")
+    votes_a = np.concatenate([ballot.votes_a for ballot in ballots])
     columns = {
-        "question": [ballot.question] * ballot.n_annotators,
-        "part": [ballot.part] * ballot.n_annotators,
-        "annotator": votes.annotators.gather(ballot.annotator_a),
-        "n_votes": ballot.votes_a,
-        "disagreement": against_a / np.maximum(ballot.votes_a, 1),
+        "question": [ballot.question for ballot in ballots for _ in ballot.annotator_a],
+        "part": [ballot.part for ballot in ballots for _ in ballot.annotator_a],
+        "annotator": votes.annotators.gather(np.concatenate([ballot.annotator_a for ballot in ballots])),
+        "n_votes": votes_a,
+        "disagreement": against_a / np.maximum(votes_a, 1),
         "disagreement_others": share_of(differing_a, compared_a),
         "gold_votes": known_a.round().astype(np.int64),
         "gold_accuracy": share_of(right_a, known_a),
         "gold_accuracy_low": low_a,
         "gold_accuracy_high": high_a,
-        **describe_annotators(fit, interval=consensus.interval).to_dict(),
+        **{name: np.concatenate([of_fit[name] for of_fit in figures]) for name in figures[0]},
     }
     schema = with_ids(SCHEMAS["annotator_summary"], annotator=votes.annotators.dtype)
     return pl.DataFrame({name: columns[name] for name in schema}, schema=schema).fill_nan(None)
 
 
-def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Rank annotators by disagreement with the others and by a low Youden index; those with few votes come last."""
-    has_few = pl.col("role") == "few votes"
+def rank_annotators(summary: pl.DataFrame) -> dict[str, list[tuple[Any, ...]]]:
+    """Rank the annotators of every question by disagreement with the others and by a low Youden index.
+
+    Those with few votes come last.
+    """
+    has_few, rows = pl.col("role") == "few votes", defaultdict[str, list[tuple[Any, ...]]](list)
     for ranking, column, sign in (("disagreement", "disagreement_others", -1), ("youden", "youden", 1)):
         worst_first = sign * pl.col(column).round(DECIMALS)
-        ranked = summary.drop_nulls(column).sort(has_few, worst_first, maintain_order=True).head(MOST_ANNOTATORS)
-        names = [str(name) for name in ranked["annotator"].to_list()]
-        reasons = [_annotator_reason(row, ranking) for row in ranked.iter_rows(named=True)]
-        yield from ranking_rows(("annotator", question, ALL), ranking, names, ranked[column].to_list(), reasons)
+        ranked = summary.drop_nulls(column).sort(has_few, worst_first, maintain_order=True)
+        ranked = ranked.group_by("question", maintain_order=True).head(MOST_ANNOTATORS)
+        for question, group in groupby(ranked.iter_rows(named=True), itemgetter("question")):
+            people = list(group)
+            names, scores = [str(row["annotator"]) for row in people], [row[column] for row in people]
+            reasons = [_annotator_reason(row, ranking) for row in people]
+            rows[question] += ranking_rows(("annotator", question, ALL), ranking, names, scores, reasons)
+    return rows
 
 
 def _annotator_reason(row: dict[str, Any], ranking: str) -> str:

@@ -43,7 +43,7 @@ TRIM = 0.2
 CUT_METRICS = ("wrong", "fpr", "fnr", "fdr", "for")
 """Grades of scores that are cut at a level: the share on the wrong side, and the four rates of two labels."""
 
-ROLES = {
+HABITS = {
     "reversed": "rates against the others, as if the scale were turned round",
     "random": "rates as if at random",
     "severe": "rates lower than the others",
@@ -259,23 +259,33 @@ def _roles(ballot: Ballot, raters: Raters) -> list[str]:
     return [str(role) for role in roles]
 
 
+def _figure(role: str) -> str:
+    return "bias" if role in ("severe", "lenient") else "slope"
+
+
+def rater_sentence(rater: dict[str, Any]) -> str:
+    """Say what a rater with a role does, with the figure that shows it; a row of the table raters."""
+    figure = _figure(rater["role"])
+    unit = "points" if figure == "bias" else "points where the others' rises by 1"
+    size = f"{rater[figure]:+.2f} {unit} ({rater[figure + '_low']:+.2f} to {rater[figure + '_high']:+.2f})"
+    return f"{HABITS[rater['role']]}: {size} over {rater['n_votes']:,} votes"
+
+
 def rater_findings(fit: QuestionFit, frame: pl.DataFrame) -> Iterator[Finding]:
     """Yield, for every role, who has it, with the figures of the clearest case."""
-    for role, habit in ROLES.items():
-        figure = "bias" if role in ("severe", "lenient") else "slope"
+    for role in HABITS:
+        figure = _figure(role)
         rows = frame.filter(role=role).with_columns(name=pl.col("annotator").cast(pl.String))
         if rows.is_empty():
             continue
         ordered = rows.sort(pl.col(figure).round(6), descending=role in ("lenient", "extreme"), maintain_order=True)
         first, *further = ordered.rows(named=True)
-        unit = "points" if figure == "bias" else "points where the others' rises by 1"
-        size = f"{first[figure]:+.2f} {unit} ({first[figure + '_low']:+.2f} to {first[figure + '_high']:+.2f})"
         also = f"; {many(len(further), 'other')} likewise" if further else ""
         level: Level = "doubt" if role in ("reversed", "random", "severe", "lenient") else "note"
         yield finding_of(
             fit, "ratings", role, first[figure], low=first[figure + "_low"], high=first[figure + "_high"],
             n=int(first["n_votes"]), subject=first["name"], level=level,
-            text=f"{first['name']} {habit}: {size} over {first['n_votes']:,} votes{also}.",
+            text=f"{first['name']} {rater_sentence(first)}{also}.",
             meaning="Plain means and medians move with who rated an item; the consensus takes raters as they are.",
             remedy="See the table raters; ask these raters how they read the scale, or leave them out (--exclude).",
         )  # fmt: skip

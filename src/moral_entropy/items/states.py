@@ -142,10 +142,12 @@ def counted_votes(votes: pl.DataFrame, groups: Sequence[Sequence[Any]]) -> pl.Da
     >>> counted_votes(votes, [("c", "a")]).rows()
     [(7, 'c', 'no', [0, 2]), (7, 'b', 'no', [1])]
     """
+    rows = votes.select("item", "annotator", "label").with_row_index("at")
+    if not groups:
+        return rows.select("item", "annotator", "label", pl.concat_list("at"))
     kind = votes.schema["annotator"]
     ranks = [(str(name), str(group[0]), rank) for group in groups for rank, name in enumerate(group)]
     members = pl.DataFrame(ranks, schema={"annotator": pl.String, "first": pl.String, "rank": pl.Int64}, orient="row")
-    rows = votes.select("item", "annotator", "label").with_row_index("at")
     rows = rows.join(
         members.cast({"annotator": kind, "first": kind}), on="annotator", how="left", maintain_order="left"
     )

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,10 +24,14 @@ from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.cells import number_rows
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.ties import DECIMALS
+from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
 WORDS_RANKING = "high entropy"
+
+
+Row = tuple[Any, ...]
+"""A row of the table outliers."""
 
 
 class ItemSums(NamedTuple):
@@ -42,14 +47,14 @@ class ItemSums(NamedTuple):
         By fit, see `tally_votes`.
     """
 
-    rankings: list[pl.DataFrame]
+    rankings: list[list[Row]]
     cells: list[tuple[Ints, Floats]]
     tallies: list[Floats]
 
     def __add__(self, addend: ItemSums) -> ItemSums:  # type: ignore[override]
         """Add what other items of the same questions tell."""
         return ItemSums(
-            [_best(pl.concat(joined)) for joined in zip(self.rankings, addend.rankings, strict=True)],
+            [_best(mine + theirs) for mine, theirs in zip(self.rankings, addend.rankings, strict=True)],
             [
                 _counted(np.concatenate([key_cx, key_dx]), np.concatenate([weight_c, weight_d]))
                 for (key_cx, weight_c), (key_dx, weight_d) in zip(self.cells, addend.cells, strict=True)
@@ -58,13 +63,17 @@ class ItemSums(NamedTuple):
         )
 
 
-def _best(rankings: pl.DataFrame) -> pl.DataFrame:
-    """Rank again what several rankings of the same kind have; of equal scores, the first name first."""
-    key = ["kind", "question", "domain", "ranking"]
-    ordered = rankings.sort(pl.col("score").round(DECIMALS), "name", descending=[True, False], maintain_order=True)
-    ranked = ordered.with_columns(rank=pl.int_range(1, pl.len() + 1).over(key).cast(SCHEMAS["outliers"]["rank"]))
-    limit = pl.when(pl.col("domain") == ALL).then(TOP).otherwise(TOP_IN_DOMAIN)
-    return ranked.filter(pl.col("rank") <= limit).sort(*key, "rank").select(rankings.columns)
+def _best(rows: list[Row]) -> list[Row]:
+    """Rank again what several rankings of one question have; of equal scores, the first name first."""
+    rankings = defaultdict[tuple[str, ...], list[Row]](list)
+    for row in rows:
+        kind, _, domain, *_, ranking, _ = row
+        rankings[kind, domain, ranking].append(row)
+    best = []
+    for (_, domain, _), ranked in sorted(rankings.items()):
+        ranked.sort(key=lambda row: (-tie_key(row[4]), row[3]))
+        best += [(*row[:-1], n + 1) for n, row in enumerate(ranked[: TOP if domain == ALL else TOP_IN_DOMAIN])]
+    return best
 
 
 def _counted(key_cx: Ints, weight_c: Floats) -> tuple[Ints, Floats]:
@@ -79,11 +88,11 @@ def sum_items(
     votes, word_counts = consensus.votes, dict[bytes, pl.DataFrame]()
     entropies = entropies or [decompose_entropy(fit) for fit in consensus.fits]
     sums = ItemSums([], [], [tally_votes(fit.ballot, anonymous=votes.anonymous) for fit in consensus.fits])
-    for n_done, question in enumerate(votes.questions):
-        fits_of = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
-        scores = score_items(votes, [consensus.fits[b] for b in fits_of], stacked([entropies[b] for b in fits_of]))
-        rankings = [*_item_rankings(votes, scores), *_word_rankings(votes, scores, word_counts)]
-        sums.rankings.append(pl.DataFrame(rankings, SCHEMAS["outliers"], orient="row"))
+    fits = zip(consensus.fits, entropies, strict=True)
+    for n_done, (_, of_question) in enumerate(groupby(fits, lambda pair: pair[0].question)):
+        fits_of, parts = zip(*of_question, strict=True)
+        scores = score_items(votes, fits_of, stacked(parts))
+        sums.rankings.append([*_item_rankings(votes, scores), *_word_rankings(votes, scores, word_counts)])
         sums.cells.append(_counted(np.column_stack([scores.counts_ik, scores.domain_i]), scores.count_i))
         advance((n_done + 1) / len(votes.questions))
     return sums
@@ -124,23 +133,20 @@ def find_outliers(
     'entropy 0.67... of at most 0.693 nats; ... of 3 votes 1; p = ...'
     """
     sums = sums or sum_items(consensus, entropies, advance=advance)
-    outliers, summaries, agreement = list[pl.DataFrame](), list[pl.DataFrame](), list[pl.DataFrame]()
-    fits = list(zip(consensus.fits, sums.tallies, strict=True))
-    for question, rankings, cells in zip(consensus.votes.questions, sums.rankings, sums.cells, strict=True):
-        fits_of = [(fit, tally_xa) for fit, tally_xa in fits if fit.question == question]
-        summary = pl.concat([summarise_annotators(consensus, fit, tally_xa) for fit, tally_xa in fits_of])
-        rows = list(rank_annotators(question, summary))
-        outliers += [rankings, pl.DataFrame(rows, SCHEMAS["outliers"], orient="row")]
-        summaries.append(summary)
-        agreement += _agreement_frames(consensus, question, *cells)
+    summary = summarise_annotators(consensus, sums.tallies)
+    of_people, outliers, agreement = rank_annotators(summary), list[Row](), list[Row]()
+    levels = {fit.question: fit.ballot.levels for fit in consensus.fits}
+    for (question, values), rankings, cells in zip(levels.items(), sums.rankings, sums.cells, strict=True):
+        outliers += [*rankings, *of_people[question]]
+        agreement += _agreement_rows(consensus, question, None if values is None else np.array(values), *cells)
     return {
-        "outliers": pl.concat(outliers),
-        "annotator_summary": pl.concat(summaries),
-        "agreement": pl.concat(agreement).fill_nan(None),
+        "outliers": pl.DataFrame(outliers, SCHEMAS["outliers"], orient="row"),
+        "annotator_summary": summary,
+        "agreement": pl.DataFrame(agreement, SCHEMAS["agreement"], orient="row").fill_nan(None),
     }
 
 
-def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[tuple[Any, ...]]:
+def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[Row]:
     """Yield the rows of every ranking of the items of a question."""
     rankings = list(rank_items(scores, votes.domains))
     # All names at once: looked up ranking by ranking they would take longer than the ranking.
@@ -153,23 +159,19 @@ def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[tuple[Any, ...]
         yield from ranking_rows(where, ranking, list(islice(names, len(at_n))), score_n, reasons)
 
 
-def _word_rankings(
-    votes: Votes, scores: ItemScores, word_counts: dict[bytes, pl.DataFrame]
-) -> Iterator[tuple[Any, ...]]:
+def _word_rankings(votes: Votes, scores: ItemScores, word_counts: dict[bytes, pl.DataFrame]) -> Iterator[Row]:
     entropy_i = scores.score_ri["entropy"]
     for domain, words in words_by_domain(votes, scores.item_i, scores.domain_i, entropy_i, word_counts):
         yield from ranking_rows(("word", scores.question, domain), WORDS_RANKING, *words)
 
 
-def _agreement_frames(consensus: Consensus, question: str, key_cx: Ints, weight_c: Floats) -> Iterator[pl.DataFrame]:
+def _agreement_rows(
+    consensus: Consensus, question: str, value_k: Floats | None, key_cx: Ints, weight_c: Floats
+) -> Iterator[Row]:
     """Measure how far annotators agree on a question, over all domains and in each."""
-    levels = next(fit.ballot.levels for fit in consensus.fits if fit.question == question)
-    value_k = None if levels is None else np.array(levels)
+    settings: dict[str, Any] = {"value_k": value_k, "interval": consensus.interval, "seed": consensus.seed}
     for code in (UNKNOWN, *np.setdiff1d(key_cx[:, -1], [UNKNOWN]).tolist()):
         inside = slice(None) if code == UNKNOWN else key_cx[:, -1] == code
         domain = ALL if code == UNKNOWN else consensus.votes.domains[code]
-        counts_ck, count_c = key_cx[inside, :-1], weight_c[inside]
-        figures = measure_agreement(
-            counts_ck, count_c, value_k=value_k, interval=consensus.interval, seed=consensus.seed
-        )
-        yield figures.select(pl.lit(question).alias("question"), pl.lit(domain).alias("domain"), pl.all())
+        figures = measure_agreement(key_cx[inside, :-1], weight_c[inside], **settings)
+        yield from ((question, domain, *row) for row in figures)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +35,8 @@ the evidence has others): with 0.3 differences held in 81% where errors are alik
 LEAST = 1e-3
 """Least p that counts as such."""
 
-STEPS = 100
 
-
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean with its interval.
 
     Parameters
@@ -92,10 +88,6 @@ class Answers(NamedTuple):
     truth_ik: Floats
     p_ik: Floats
     weight_i: Floats
-
-    def take(self, at_i: Ints | NDArray[np.bool_]) -> Answers:
-        """Return a part of the items."""
-        return Answers(*[column[at_i] for column in self])  # type: ignore[arg-type]
 
 
 def known_mean(
@@ -181,13 +173,13 @@ def corrected_means(
         # The part that falls with known answers; where items decide all, at least a trace of it.
         by_answers = max(variance - float(contrast_s @ items_ss @ contrast_s), variance / 100)
         gap = _normal(float(contrast_s @ value_s), variance, n_known, mass)
-        return replace(gap, spread=math.sqrt(by_answers * n_known))
+        return gap._replace(spread=math.sqrt(by_answers * n_known))
 
     estimates = []
     for s, unit_s in enumerate(np.eye(len(value_s))):
         normal = estimate(unit_s, int(n_s[s]))
         low, high = _interval(normal.value, normal.se**2, max(float(n_s[s]), 1.0), mass)
-        estimates.append(replace(normal, low=low, high=high))
+        estimates.append(normal._replace(low=low, high=high))
     unit_ss = np.eye(len(value_s))
     return estimates, lambda a, b: estimate(unit_ss[a] - unit_ss[b], int(min(n_s[a], n_s[b])))
 
@@ -221,7 +213,7 @@ def _regress(answers: Answers, value_k: Floats) -> tuple[Floats, Floats, Floats]
         return out
 
     at = centre
-    for _ in range(STEPS):
+    for _ in range(100):
         odds_gk = log_odds(at, x_gkf, system_g)
         p_gk, posterior_gk = softmax(odds_gk, axis=1), softmax(odds_gk + log_gk, axis=1)
         score_gf = weight_g[:, None] * np.einsum("gk,gkf->gf", posterior_gk - p_gk, x_gkf)
@@ -342,28 +334,11 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(value, low, high, math.hypot(first.se, second.se), spread, min(first.n_known, second.n_known))
 
 
-def answers_needed(estimate: Estimate, limit: float, mass: float = 0.9) -> int | None:
-    """Return how many known answers would tell on which side of a limit a mean is, if it is where it seems to be.
-
-    None where no number of them would: then it takes more items.
-
-    Examples
-    --------
-    >>> estimate = known_mean(np.repeat([1.0, 0.0], [32, 18]))
-    >>> answers_needed(estimate, 0.55), answers_needed(estimate, estimate.value) is None
-    (78, True)
-    """
-    distance = abs(estimate.value - limit) / float(ndtri((1.0 + mass) / 2))
-    if not estimate.n_known or not math.isfinite(estimate.spread):
-        return None
-    remaining = distance**2 - max(estimate.se**2 - estimate.spread**2 / estimate.n_known, 0.0)
-    return math.ceil(estimate.spread**2 / remaining - 1e-9) if remaining > 1e-12 else None
-
-
 def decide(estimate: Estimate, limit: float | None, n_items: int, mass: float = 0.9) -> tuple[str, int | None]:
     """Say on which side of a limit a mean is, and if that is undecided, how many more known answers would decide.
 
-    Without known answers nobody knows. The number is None where there are not so many items.
+    Without known answers nobody knows. The number holds if the mean is where it seems to be; it is None where there are
+    not so many items, or where no number would do: then it takes more items.
 
     Examples
     --------
@@ -378,8 +353,12 @@ def decide(estimate: Estimate, limit: float | None, n_items: int, mass: float = 
         return "trusted", None
     if estimate.n_known >= FEWEST and round(estimate.high - limit, DECIMALS) < 0:
         return "untrusted", None
-    n_needed = answers_needed(estimate, limit, mass)
-    return "undecided", None if n_needed is None or n_needed > n_items else max(n_needed - estimate.n_known, 1)
+    if not estimate.n_known:
+        return "undecided", None
+    variance = ((estimate.value - limit) / float(ndtri((1.0 + mass) / 2))) ** 2
+    remaining = variance - max(estimate.se**2 - estimate.spread**2 / estimate.n_known, 0.0)
+    n_needed = math.ceil(estimate.spread**2 / remaining - 1e-9) if remaining > 1e-12 else n_items + 1
+    return "undecided", None if n_needed > n_items else max(n_needed - estimate.n_known, 1)
 
 
 def effective_number(weight_i: Floats) -> float:

@@ -8,8 +8,7 @@ the models alone. Gold that was evidence for the fit cannot grade it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,6 +24,7 @@ from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question, Run
+from moral_entropy.ties import highest, tie_key
 from moral_entropy.verdict.sheet import KEYS, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
@@ -44,15 +44,14 @@ FOLDS = 5
 WEIGHT_SD, TRUST_SD, BIAS_SD = 1.0, 0.5, 2.0
 """Priors of labels by known answers: the weight of a judge's vote is drawn to 0, that of the consensus' log p to ½."""
 
-MARGIN = 0.01
-"""By how much weighed votes must be right more often than the best judge alone to be used: weights are learnt too."""
+CLEARLY = 2.0
+"""How many times more probable a label must be than that of the best judge to replace it."""
 
 DRAWS = 12
 """Draws of the people's own error rates, for what they add to the variance of a score."""
 
 
-@dataclass(frozen=True, eq=False)
-class KnownItems:
+class KnownItems(NamedTuple):
     """The items of one question. Axes: **i** item, **k** label.
 
     Parameters
@@ -61,12 +60,14 @@ class KnownItems:
         The question, and the ids of its items.
     p_ik
         Label probabilities by the judges, without the known answers unless `evidence`.
-    guess_ik
-        The same by votes that are weighed by the known answers of other items (`weigh_votes`), where that is better.
+    guess_ik, label_i
+        The same by votes that are weighed by the known answers of other items (`weigh_votes`), where that is better,
+        and labels.
     counts_ik
         Votes of the judges by label, as they were cast.
-    gold_i, truth_ik
-        Known labels, or `UNKNOWN`, and their probabilities, which are 0 or 1 unless people contradict each other.
+    known_i, gold_i, truth_ik
+        Whether the answer is known, known labels, or `UNKNOWN`, and their probabilities, which are 0 or 1 unless people
+        contradict each other.
     weight_i
         How many items each stands for; of items that a spot check drew, for how many it drew them.
     cluster_i
@@ -86,7 +87,9 @@ class KnownItems:
     items: pl.Series
     p_ik: Floats
     guess_ik: Floats
+    label_i: Ints
     counts_ik: Floats
+    known_i: NDArray[np.bool_]
     gold_i: Ints
     truth_ik: Floats
     weight_i: Floats
@@ -102,11 +105,6 @@ class KnownItems:
     def judges(self) -> list[str]:
         """Names of those who judge."""
         return list(self.roles)
-
-    @property
-    def known_i(self) -> NDArray[np.bool_]:
-        """Whether the answer is known."""
-        return np.asarray(self.gold_i != UNKNOWN)
 
     @property
     def n_known(self) -> int:
@@ -176,12 +174,14 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
     # Of two labels, as the model has it: what is published is pooled with the vote share, which draws systems together.
     guess_ik = model_ik if known_i.any() and len(labels) == 2 else p_ik
+    label_i: Ints = highest(guess_ik)
     if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
-        guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), guess_ik, likelihood_sik[0], known_i)
+        vote_ji = vote_matrix(votes, items, judges, labels)
+        guess_ik, label_i = weigh_votes(vote_ji, guess_ik, likelihood_sik[0], known_i)
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(
-        question, items, p_ik, guess_ik, _counts(votes, items, labels), gold_i, truth_ik, weight_i,
+        question, items, p_ik, guess_ik, label_i, _counts(votes, items, labels), known_i, gold_i, truth_ik, weight_i,
         _clusters(run, question, items, cluster_column), evidence, decided, people, likelihood_sik[0],
         likelihood_sik[1:], tuple(notes),
     )  # fmt: skip
@@ -237,29 +237,18 @@ def _aggregate(votes: pl.DataFrame, rows: pl.DataFrame, labels: list[str]) -> tu
     return truth_ik, likelihood_sik
 
 
-def weigh_votes(vote_ji: Ints, p_ik: Floats, likelihood_ik: Floats, known_i: NDArray[np.bool_]) -> Floats:
-    """Weigh the votes of judges by known answers, and return label probabilities of all items.
+def weigh_votes(vote_ji: Ints, p_ik: Floats, likelihood_ik: Floats, known_i: NDArray[np.bool_]) -> tuple[Floats, Ints]:
+    """Weigh the votes of judges by known answers: return label probabilities of all items, and labels.
 
     A ridge regression: the log-odds of a label are the sum of a weight per judge and label voted, a bias per label, and
     a multiple of the consensus' log p. So judges who err together share one weight, which counting errors one by one
-    would give to each. An item with a known answer is weighed by the answers of four fifths of the others. Where the
-    best judge alone gets nearly as many of them right, it is used alone; where known answers are predicted no better
-    than by the consensus, by a standard error, `p_ik` is returned.
+    would give to each. An item with a known answer is weighed by the answers of four fifths of the others. Where known
+    answers are predicted no better than by the consensus, by a standard error, `p_ik` is returned. The label is that of
+    the judge who is right most often, unless another is `CLEARLY` more probable: weights are learnt from few answers.
     """
-    rows = np.flatnonzero(known_i)
-    gold_g, voted_jg = likelihood_ik[rows].argmax(axis=1), vote_ji[:, rows]
-    guess_ik = _cross_fitted(vote_ji, np.log(np.maximum(p_ik, 1e-4)), likelihood_ik, rows)
-    best = int(np.argmax((voted_jg == gold_g).mean(axis=1)))
-    if (voted_jg[best] == gold_g).mean() >= (guess_ik[rows].argmax(axis=1) == gold_g).mean() - MARGIN:
-        guess_ik = _cross_fitted(vote_ji[[best]], np.zeros_like(p_ik), likelihood_ik, rows)
-    log_g, log_before_g = (np.log((likelihood_ik * q_ik)[rows].sum(axis=1) + 1e-4) for q_ik in (guess_ik, p_ik))
-    gain_g = log_g - log_before_g
-    return guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
-
-
-def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, likelihood_ik: Floats, rows: Ints) -> Floats:
     from scipy.optimize import minimize
 
+    rows, log_p_ik = np.flatnonzero(known_i), np.log(np.maximum(p_ik, 1e-4))
     n_items, n_labels = log_p_ik.shape
     log_likelihood_ik = np.log(likelihood_ik + 1e-12)
     # Feature f of label k: the consensus' log p of k; and for every label l, if it is k, each vote and a constant.
@@ -285,7 +274,12 @@ def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, likelihood_ik: Floats, rows: 
     fold_g = np.random.default_rng(len(rows)).permutation(len(rows)) % FOLDS
     for fold in range(FOLDS):
         guess_ik[rows[fold_g == fold]] = weigh(rows[fold_g == fold], rows[fold_g != fold])
-    return guess_ik
+    log_g, log_before_g = (np.log((likelihood_ik * q_ik)[rows].sum(axis=1) + 1e-4) for q_ik in (guess_ik, p_ik))
+    gain_g = log_g - log_before_g
+    guess_ik = guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
+    best_i = vote_ji[(vote_ji[:, rows] == likelihood_ik[rows].argmax(axis=1)).sum(axis=1).argmax()]
+    p_best_i = np.where(best_i == UNKNOWN, 0.0, guess_ik[np.arange(n_items), best_i])
+    return guess_ik, np.where(tie_key(CLEARLY * p_best_i) >= tie_key(guess_ik.max(axis=1)), best_i, highest(guess_ik))
 
 
 def _answers(run: Run, question: Question, items: pl.Series) -> tuple[Ints, Floats, int]:

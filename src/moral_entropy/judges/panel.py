@@ -7,10 +7,8 @@ learnt on other items. Without them nobody is graded: the consensus of all takes
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,58 +26,39 @@ MOST_ITEMS = 4_000
 EXHAUSTIVE = 12
 """Judges up to whom every panel is tried; of more, those who are best alone."""
 
-FLOOR = 1e-12
-
 ADDED = schema("float nats nats_se saved saved_se")
 PANELS = schema("text question judges", "int size", "float wrong wrong_unseen")
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """A panel on one question. Axes: **j** judge, **i** item.
+class Panel(NamedTuple):
+    """A panel on one question. Axes: **j** judge, **i** item, **k** label.
 
     Parameters
     ----------
-    reference
-        The items of the question, and their known answers.
-    at_i
-        Which of them the panel is looked at on.
+    reference, judges
+        The items of the question with their known answers, and the names of the judges.
+    at_i, gold_i, weight_i
+        Which of the items the panel is looked at on, their known answers, or `UNKNOWN`, and how many each stands for.
     vote_ji
         Votes of the judges, or `UNKNOWN`.
     group_j
-        Whom each judge is counted with: copies, and those whom the audit found to be far more alike than the others.
+        Whom each judge is counted with, copies and those whom the audit found to be far more alike than the others: the
+        number of the first of them.
+    originals
+        Of judges who are counted as one, the first.
+    counts_ik
+        Votes of these by label.
     """
 
     reference: KnownItems
+    judges: list[str]
     at_i: Ints
+    gold_i: Ints
+    weight_i: Floats
     vote_ji: Ints
     group_j: Ints
-
-    @property
-    def judges(self) -> list[str]:
-        """Names of the judges."""
-        return self.reference.judges
-
-    @property
-    def gold_i(self) -> Ints:
-        """Known answers, or `UNKNOWN`."""
-        return self.reference.gold_i[self.at_i]
-
-    @property
-    def weight_i(self) -> Floats:
-        """How many items each stands for."""
-        return self.reference.weight_i[self.at_i]
-
-    @property
-    def originals(self) -> list[int]:
-        """Of judges who are counted as one, the first: the number of a group is that of its first judge."""
-        return [int(j) for j in np.unique(self.group_j)]
-
-    @cached_property
-    def counts_ik(self) -> Ints:
-        """Votes by label, of judges who are counted as one those of the first."""
-        labels = np.arange(len(self.reference.question.labels))
-        return np.stack([(self.vote_ji[self.originals] == label).sum(axis=0) for label in labels], axis=1)
+    originals: list[int]
+    counts_ik: Ints
 
 
 def read_panel(run: Run, reference: KnownItems) -> Panel:
@@ -97,7 +76,10 @@ def read_panel(run: Run, reference: KnownItems) -> Panel:
     for members in (*chain(*copies), *(text.split(", ") for text in alike)):
         at = np.flatnonzero(np.isin(judges, [str(name) for name in members]))
         group_j[np.isin(group_j, group_j[at])] = group_j[at].min(initial=len(judges))
-    return Panel(reference, at_i, vote_ji, group_j)
+    originals, labels = np.unique(group_j).tolist(), np.arange(len(question.labels))
+    counts_ik = (vote_ji[originals][:, :, None] == labels).sum(axis=0)
+    answers = (reference.gold_i[at_i], reference.weight_i[at_i])
+    return Panel(reference, judges, at_i, *answers, vote_ji, group_j, originals, counts_ik)
 
 
 def _halves(panel: Panel) -> list[tuple[Ints, Floats, Floats, Floats]]:
@@ -176,15 +158,12 @@ def best_panels(panel: Panel) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for p in np.lexsort((tie_key(wrong_p), size_p)).tolist():
         if not rows or tie_key(wrong_p[p]) < tie_key(rows[-1][3]):
-            rows.append((panel.reference.question.name, ", ".join(panel.judges[j] for j in tried[p]), len(tried[p]),
-                         float(wrong_p[p]), _unseen(share_ph[size_p <= size_p[p]])))  # fmt: skip
+            up_to_size_ph = share_ph[size_p <= size_p[p]]
+            first, second = tie_key(up_to_size_ph).argmin(axis=0)
+            unseen = float(up_to_size_ph[first, 1] + up_to_size_ph[second, 0]) / 2
+            names = ", ".join(panel.judges[j] for j in tried[p])
+            rows.append((panel.reference.question.name, names, len(tried[p]), float(wrong_p[p]), unseen))
     return pl.DataFrame(rows, schema=PANELS, orient="row")
-
-
-def _unseen(share_ph: Floats) -> float:
-    """Choose the best panel on one half of the items, grade it on the other, and the other way round."""
-    best_h = tie_key(share_ph).argmin(axis=0)
-    return float(np.mean([share_ph[best_h[0], 1], share_ph[best_h[1], 0]]))
 
 
 def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, float] | None:
@@ -212,7 +191,7 @@ def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, flo
         return None
     off_ji = right_ji[:, all_i] - right_ji[:, all_i].mean(axis=1, keepdims=True)
     together_i, alone_i = off_ji.sum(axis=0) ** 2, (off_ji**2).sum(axis=0)
-    if alone_i.sum() < FLOOR or together_i.sum() < FLOOR:
+    if min(alone_i.sum(), together_i.sum()) < 1e-12:
         return None
     effect = float(together_i.sum() / alone_i.sum())
     # The ratio of two means, by the delta method, on the scale of its logarithm.

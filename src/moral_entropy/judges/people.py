@@ -71,9 +71,8 @@ def may_replace(run: Run, reference: KnownItems, quantity: Quantity, epsilon: fl
             wins, n_people, advantage = int(win_h.sum()), len(win_h), float(advantage_h.mean())
             passes = wins >= PASSES * n_people
             text = (
-                f"{judge} {'may' if passes else 'may not'} replace the {n_people} people: it stands for the others as "
-                f"well as the person set aside, up to {epsilon:g}, for {wins} of {n_people}. It is as good as a "
-                f"randomly chosen person on {advantage:.0%} of the items."
+                f"{judge} {'may' if passes else 'may not'} replace people: as close to the others, up to {epsilon:g}, "
+                f"as {wins} of {n_people} people; as good as a random person on {advantage:.0%} of the items."
             )
             rows.append((question.name, judge, n_people, left_out, int(n_h.max()), wins / n_people, advantage,
                          epsilon, passes, text))  # fmt: skip

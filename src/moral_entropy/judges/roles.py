@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.findings import listed
+from moral_entropy.findings import listed, many
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Run
 from moral_entropy.votes.source import open_source
@@ -106,9 +107,8 @@ def _decide(
     if roles is None:
         people = [name for name in judges if guesses[name] == PERSON]
         n_models, ending = len(judges) - len(people), f"; people: {listed(people)}" if people else ""
-        return guesses, (
-            f"{n_models:,} of {len(judges):,} judges are taken for language models, by their names{ending}"
-        )
+        sentence = f"{n_models:,} of {len(judges):,} judges are taken for language models, by their names{ending}"
+        return guesses, sentence
     rows = column(roles) if isinstance(roles, str) else None
     stated = dict(map(_role, _rows(roles) if rows is None else _one_each(rows, roles)))
     unknown = [name for name in stated if name not in guesses]
@@ -120,7 +120,7 @@ def _decide(
         raise VotesError(msg)
     missing = [name for name in judges if name not in stated]
     guessed = f", {len(missing):,} guessed from their names" if missing else ""
-    sentence = f"roles of {len(judges) - len(missing):,} judges as told{guessed}"
+    sentence = f"roles of {many(len(judges) - len(missing), 'judge')} as told{guessed}"
     return {name: stated.get(name, guesses[name]) for name in judges}, sentence
 
 
@@ -134,12 +134,13 @@ def _column_of_run(run: Run, column: str) -> pl.DataFrame | None:
 def _column_of_votes(votes: Votes, column: str) -> pl.DataFrame | None:
     if column not in votes.kept:
         return None
-    frames = []
-    for ballot in votes.ballots:
-        if ballot.row_v is not None:
-            judge_v = votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels]).cast(pl.String)
-            role_v = votes.kept[column].gather(ballot.row_v).cast(pl.String)
-            frames.append(pl.DataFrame({"judge": judge_v, "role": role_v}).unique(maintain_order=True))
+    frames = [
+        pl.DataFrame({
+            "judge": votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels]).cast(pl.String),
+            "role": votes.kept[column].gather(ballot.row_v).cast(pl.String),
+        })
+        for ballot in votes.ballots if ballot.row_v is not None
+    ]  # fmt: skip
     return pl.concat(frames) if frames else None
 
 
@@ -167,6 +168,9 @@ def _rows(roles: Any) -> list[dict[str, Any]]:
         roles = {name.strip(): role or PERSON for name, _, role in pairs}
     if isinstance(roles, Mapping):
         return [{"judge": str(judge), "role": role} for judge, role in roles.items()]
+    if isinstance(roles, str) and not Path(roles).exists():
+        msg = f"there is no file {roles!r}, and no such column with the votes: it is there after audit --roles {roles}."
+        raise VotesError(msg)
     source = open_source(roles)
     for name in ("judge", "role"):
         if name not in source.columns:

@@ -18,15 +18,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.findings import listed, many
-from moral_entropy.judges.estimates import (
-    FEWEST,
-    Estimate,
-    corrected_means,
-    decide,
-    difference,
-    known_mean,
-    ppi_mean,
-)  # fmt: skip
+from moral_entropy.judges.estimates import FEWEST, Estimate, corrected_means, decide, difference, known_mean, ppi_mean
 from moral_entropy.judges.findings import one_label
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, systems_of
 from moral_entropy.judges.pairwise import is_pairwise
@@ -197,7 +189,7 @@ def _figures(estimates: Sequence[Estimate], quantity: Quantity, offset: float) -
     return [
         None if math.isnan(estimate.value) else offset + scale * figure
         for estimate in estimates
-        for figure in (estimate.value, estimate.low, estimate.high)
+        for figure in estimate[:3]
     ]
 
 

@@ -13,19 +13,20 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from moral_entropy.findings import listed, many
+from moral_entropy.findings import many
 from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
-from moral_entropy.judges.findings import FAILS, MOST_VOTE_ON_ALL, SIDE
+from moral_entropy.judges.findings import SIDE
 from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
 from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
 from moral_entropy.judges.people import may_replace
 from moral_entropy.judges.values import bounded, quantities, schema
-from moral_entropy.options import JudgeOptions
+from moral_entropy.options import JudgeOptions, values_by_label
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS, highest
-from moral_entropy.votes.table import UNKNOWN
+from moral_entropy.votes.table import UNKNOWN, Floats
 
 MOST_ITEMS_VOTED = 0.5
 """Share of the items that judges must vote on, in the median, for panels of them to be compared."""
@@ -33,7 +34,6 @@ MOST_ITEMS_VOTED = 0.5
 CLEAR = 1.645
 """Standard errors of what a judge adds from which the panel is better without it: one chance in twenty."""
 
-_BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
     schema("text question judge role", "int n_votes", "float missing", "int n_known",
            bounded("right", "right_all", "sensitivity", "specificity", "agrees"), "text counted_with")
@@ -112,22 +112,18 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
     # A crowd whose members vote on few items each is no panel to choose from.
     complete = graded and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
     effective = effective_judges(panel, mass) if complete else None
-    effective_row = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
+    worth_rows = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
+    worth = pl.DataFrame(worth_rows, schema=EFFECTIVE, orient="row")
     labels, label_note = _labels(reference)
     pair_notes: list[str] = []
     ranking, positions = RANKING.to_frame(), POSITIONS.to_frame()
     if is_pairwise(run, reference.question):
         ranking, positions, pair_notes = rank_pairs(run, reference.question, mass)
-    return Judges(
-        frame,
-        best_panels(panel) if complete else PANELS.to_frame(),
-        pl.DataFrame(effective_row, schema=EFFECTIVE, orient="row"),
-        may_replace(run, reference, quantities(reference.question, options.value_of())[0], options.epsilon),
-        labels,
-        ranking,
-        positions,
-        (*reference.notes, *label_note, *pair_notes, *_notes(run, panel)),
-    )
+    panels = best_panels(panel) if complete else PANELS.to_frame()
+    quantity = quantities(reference.question, values_by_label(options.values, options.called("values")))[0]
+    replace = may_replace(run, reference, quantity, options.epsilon)
+    notes = (*reference.notes, *label_note, *pair_notes, *_notes(run, panel))
+    return Judges(frame, panels, worth, replace, labels, ranking, positions, notes)
 
 
 def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
@@ -141,36 +137,36 @@ def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFram
 
 
 def _row(panel: Panel, j: int, mass: float) -> dict[str, Any]:
-    vote_i, question, cluster_i = panel.vote_ji[j], panel.reference.question, panel.reference.cluster_i[panel.at_i]
-    voted = vote_i != UNKNOWN
-    reference = voted & (panel.gold_i != UNKNOWN)
-    right_i = (vote_i == panel.gold_i).astype(float)
-    right = known_mean(right_i[reference], panel.weight_i[reference], cluster_i[reference], mass)
-    figures: dict[str, Estimate] = {"right": right, "right_all": right}
+    reference, question, voted = panel.reference, panel.reference.question, panel.vote_ji[j] != UNKNOWN
+    vote_i, gold_i, at_i = panel.vote_ji[j][voted], panel.gold_i[voted], panel.at_i[voted]
+    weight_i, cluster_i, known_i = panel.weight_i[voted], reference.cluster_i[at_i], gold_i != UNKNOWN
+    right_i = (vote_i == gold_i).astype(float)
     others_ik = panel.counts_ik - (panel.vote_ji[panel.group_j[j]][:, None] == np.arange(len(question.labels)))
-    here, at = voted & others_ik.any(axis=1), np.maximum(vote_i, 0)
-    if here.any():
-        most_ik = others_ik == others_ik.max(axis=1, keepdims=True)
-        agrees_i = most_ik[np.arange(len(at)), at] / most_ik.sum(axis=1)
-        figures["agrees"] = known_mean(agrees_i[here], panel.weight_i[here], cluster_i[here], mass)
-    if reference.sum() >= ENOUGH and not reference[voted].all():
+    most_ik = (others_ik == others_ik.max(axis=1, keepdims=True))[voted]
+
+    def mean(value_i: Floats, rows: NDArray[np.bool_]) -> Estimate:
+        return known_mean(value_i[rows], weight_i[rows], cluster_i[rows], mass)
+
+    agrees_i = most_ik[np.arange(len(vote_i)), vote_i] / most_ik.sum(axis=1)
+    figures = {"right": mean(right_i, known_i), "agrees": mean(agrees_i, others_ik[voted].any(axis=1))}
+    figures["right_all"] = figures["right"]
+    if known_i.sum() >= ENOUGH and not known_i.all():
         # The score of the judge, so to speak: more exact than the share of known answers, as all votes count.
-        expected_i = panel.reference.guess_ik[panel.at_i, at]
-        truth_ik, p_ik = (np.stack([1.0 - value_i, value_i], axis=1) for value_i in (right_i, expected_i))
-        answers = Answers(np.zeros_like(vote_i), cluster_i, reference, truth_ik, p_ik, panel.weight_i)
-        [figures["right_all"]], _ = corrected_means(answers.take(voted), np.array([0.0, 1.0]), mass)
+        of_votes = (reference.likelihood_ik[at_i, vote_i], reference.guess_ik[at_i, vote_i])
+        truth_ik, p_ik = (np.stack([1.0 - of_vote_i, of_vote_i], axis=1) for of_vote_i in of_votes)
+        answers = Answers(np.zeros_like(vote_i), cluster_i, known_i, truth_ik, p_ik, weight_i)
+        [figures["right_all"]], _ = corrected_means(answers, np.array([0.0, 1.0]), mass)
     if question.positive is not None:
         positive = question.labels.index(question.positive)
         for name, label in (("sensitivity", positive), ("specificity", 1 - positive)):
-            here = reference & (panel.gold_i == label)
-            figures[name] = known_mean(right_i[here], panel.weight_i[here], cluster_i[here], mass)
+            figures[name] = mean(right_i, gold_i == label)
     together = [panel.judges[i] for i in np.flatnonzero(panel.group_j == panel.group_j[j]) if i != j]
     cells = {f"{name}{bound}": value for name, estimate in figures.items() if estimate.n_known
-             for bound, value in zip(_BOUNDS, (estimate.value, estimate.low, estimate.high), strict=True)}  # fmt: skip
+             for bound, value in zip(("", "_low", "_high"), estimate[:3], strict=True)}  # fmt: skip
     return cells | {
-        "question": question.name, "judge": panel.judges[j], "role": panel.reference.roles[panel.judges[j]],
+        "question": question.name, "judge": panel.judges[j], "role": reference.roles[panel.judges[j]],
         "n_votes": int(voted.sum()), "missing": float(1.0 - voted.mean()),
-        "n_known": int(reference.sum()), "counted_with": ", ".join(together),
+        "n_known": int(known_i.sum()), "counted_with": ", ".join(together),
     }  # fmt: skip
 
 
@@ -193,8 +189,9 @@ def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
         return f"drop: {right}, and the panel is better without it"
     if row["nats"] - CLEAR * row["nats_se"] <= 0:
         return f"spare: {right}, and it adds nothing that can be told from luck"
-    sign = "more" if row["saved"] >= 0 else "fewer"
-    return f"keep: {right}; {100 * abs(row['saved']):.1f} labels in 100 {sign} are right with it"
+    if row["saved"] <= 0:
+        return f"keep: {right}; labels are surer with it, though no more often right"
+    return f"keep: {right}; {100 * row['saved']:.1f} labels in 100 more are right with it"
 
 
 def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
@@ -203,15 +200,15 @@ def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
         return LABELS.to_frame(), []
     question, known_i = reference.question, reference.known_i
     wrong, wrong_before = (
-        float(np.average(highest(p_ik)[known_i] != reference.gold_i[known_i], weights=reference.weight_i[known_i]))
-        for p_ik in (reference.guess_ik, reference.p_ik)
+        float(np.average((label_i != reference.gold_i)[known_i], weights=reference.weight_i[known_i]))
+        for label_i in (reference.label_i, highest(reference.p_ik))
     )
     p_ik = np.where(known_i[:, None], reference.truth_ik, reference.guess_ik)
-    label_i = highest(p_ik)
+    label_i = np.where(known_i, reference.gold_i, reference.label_i)
     frame = reference.items.cast(pl.String).to_frame("item").select(
         pl.lit(question.name).alias("question"), "item",
         pl.Series("label", [question.labels[k] for k in label_i.tolist()]),
-        pl.Series("p", p_ik.max(axis=1)), pl.Series("known", known_i),
+        pl.Series("p", p_ik[np.arange(len(label_i)), label_i]), pl.Series("known", known_i),
     )  # fmt: skip
     if wrong_before - wrong < 0.02:
         return frame, []
@@ -227,11 +224,6 @@ def _notes(run: Run, panel: Panel) -> Iterator[str]:
     if n_judges > MOST_JUDGES:
         yield f"{name}: {n_judges:,} judges are a crowd; what each adds is not computed for more than {MOST_JUDGES}."
     findings = run.findings.filter(check=SIDE, question=name)
-    missing_j = (panel.vote_ji == UNKNOWN).mean(axis=1)
-    skipped = [f"{panel.judges[j]} {missing_j[j]:.0%}" for j in np.argsort(-missing_j, kind="stable")
-               if missing_j[j] >= FAILS and panel.judges[j] not in findings["subject"]]  # fmt: skip
-    if skipped and np.median(missing_j) <= 1.0 - MOST_VOTE_ON_ALL:
-        yield f"{name}: without a vote: {listed(skipped)} of the items. Figures of a judge are of those it voted on."
     if panel.reference.n_known < ENOUGH:
         yield (
             f"{name}: {many(panel.reference.n_known, 'known answer')}; judges are ranked by how often they agree with "

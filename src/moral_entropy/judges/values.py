@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -47,8 +47,7 @@ def bounded(*names: str, bounds: Sequence[str] = ("", "_low", "_high")) -> str:
     return "float " + " ".join(f"{name}{bound}" for name in names for bound in bounds)
 
 
-@dataclass(frozen=True, eq=False)
-class Quantity:
+class Quantity(NamedTuple):
     """Something that is averaged over items. Axis: **k** label.
 
     Parameters

@@ -1,7 +1,8 @@
 """Annotators who count as one: identical ones, and those named by the user.
 
-Two annotators are identical if at most one in a hundred of fifty or more shared items differ. Looser likeness is no
-proof of copying: the best annotators agree because they are right, and to merge them costs accuracy.
+Two annotators are identical if at most one in a hundred of fifty or more shared items differ, and three in a hundred of
+those on which not both gave the commonest label: where nearly every answer is no, everybody agrees. Looser likeness is
+no proof of copying: the best annotators agree because they are right, and to merge them costs accuracy.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.states import States
 from moral_entropy.votes.table import Floats, Ints
 
 LEAST_SHARED, MOST_DIFFERENT = 50, 0.01
 """Items that identical annotators share at least, and the largest part of them on which they may differ."""
+
+LEAST_TELLING, MOST_DIFFERENT_TELLING = 20, 0.03
+"""The same for shared items on which not both gave the commonest label."""
 
 MOST_PRODUCTS = 4e9
 """Most pairs of votes on the same row that are compared; of more, a sample of the rows."""
@@ -57,18 +60,19 @@ class Copies:
 def find_copies(patterns: Patterns) -> Copies:
     """Find identical annotators from their votes."""
     rows = _affordable(patterns)
-    busy = np.flatnonzero(votes_of_annotators(rows) >= LEAST_SHARED)
-    links = [linked(busy, first, *pair_xap) for first, pair_xap in pairs_of(rows, busy)] if len(busy) > 1 else []
-    return joined(links, patterns.n_annotators)
+    votes_ak = votes_of_annotators(rows)
+    busy = np.flatnonzero(votes_ak.sum(axis=1) >= LEAST_SHARED)
+    pairs = pairs_of(rows, busy, int(votes_ak.sum(axis=0).argmax())) if len(busy) > 1 else ()
+    return joined([linked(busy, first, *pair_xap) for first, pair_xap in pairs], patterns.n_annotators)
 
 
-def votes_of_annotators(rows: Patterns, *_: States) -> Floats:
-    """Count the votes of every annotator; those of identical items are all counted."""
-    return np.asarray(rows.votes_c.reshape(rows.n_annotators, -1).sum(axis=1))
+def votes_of_annotators(rows: Patterns) -> Floats:
+    """Count the votes of every annotator for every label; those of identical items are all counted."""
+    return rows.votes_c.reshape(rows.n_annotators, -1)
 
 
-def pairs_of(rows: Patterns, busy: Ints) -> Iterator[tuple[int, Floats]]:
-    """Count the votes on which pairs of annotators meet, and agree: `pair_xap`, some of them with all at a time."""
+def pairs_of(rows: Patterns, busy: Ints, commonest: int) -> Iterator[tuple[int, Floats]]:
+    """Count where pairs of annotators meet, agree, and agree on the commonest label: `pair_xap`, a block at a time."""
     n_labels = rows.n_labels
     row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
     shape = (rows.n_rows, rows.n_annotators * n_labels)
@@ -80,15 +84,20 @@ def pairs_of(rows: Patterns, busy: Ints) -> Iterator[tuple[int, Floats]]:
         last = min(first + ANNOTATORS_AT_ONCE, len(busy))
         pair_cc = (weighted_cr[first * n_labels : last * n_labels] @ votes_rc).tocoo()
         pair_p = (pair_cc.row // n_labels) * len(busy) + pair_cc.col // n_labels
-        n_pairs, equal = (last - first) * len(busy), pair_cc.row % n_labels == pair_cc.col % n_labels
-        shared_p = np.bincount(pair_p, weights=pair_cc.data, minlength=n_pairs)
-        agreed_p = np.bincount(pair_p[equal], weights=pair_cc.data[equal], minlength=n_pairs)
-        yield first, np.stack([shared_p, agreed_p]).astype(np.float64).reshape(2, -1, len(busy))
+        equal = pair_cc.row % n_labels == pair_cc.col % n_labels
+        common = equal & (pair_cc.row % n_labels == commonest)
+        pair_xp = [
+            np.bincount(pair_p, weights=pair_cc.data * counted, minlength=(last - first) * len(busy))
+            for counted in (np.ones(len(equal)), equal, common)
+        ]
+        yield first, np.stack(pair_xp).astype(np.float64).reshape(3, -1, len(busy))
 
 
-def linked(busy: Ints, first: int, shared_ap: Floats, agreed_ap: Floats) -> tuple[Ints, Ints]:
+def linked(busy: Ints, first: int, shared_ap: Floats, agreed_ap: Floats, common_ap: Floats) -> tuple[Ints, Ints]:
     """Return the pairs of annotators who are identical: both ends."""
-    alike_ap = (shared_ap >= LEAST_SHARED) & (shared_ap - agreed_ap <= MOST_DIFFERENT * shared_ap)
+    different_ap, telling_ap = shared_ap - agreed_ap, shared_ap - common_ap
+    alike_ap = (shared_ap >= LEAST_SHARED) & (different_ap <= MOST_DIFFERENT * shared_ap)
+    alike_ap &= (telling_ap >= LEAST_TELLING) & (different_ap <= MOST_DIFFERENT_TELLING * telling_ap)
     one_p, other_p = np.nonzero(alike_ap)
     return busy[one_p + first], busy[other_p]
 

@@ -23,8 +23,8 @@ ENOUGH_VOTES = 30
 """Votes per item from which on ambiguity and missing votes can be told apart."""
 
 TOO_FEW_TO_TELL = (
-    f"Below about {ENOUGH_VOTES} votes per item, an item that is ambiguous looks like one that lacks votes: read these "
-    "two parts together there."
+    f"Below about {ENOUGH_VOTES} votes per item, an item that is ambiguous looks like one that lacks votes: the two "
+    "are one figure there."
 )
 
 ONE_TRUE_LABEL = (
@@ -36,6 +36,7 @@ PAPER_NAMES = {"doubt_votes": "aleatoric", "doubt_annotators": "epistemic"}
 """The two parts under the paper's model, by its words."""
 
 REMEDIES = {
+    "aleatoric": "ambiguous, or too few votes; ask again, or ship the probability",
     "ambiguity": "no vote removes it; ship the probability, not a label",
     "doubt_votes": "more votes on the item remove it",
     "doubt_annotators": "more votes anywhere remove it",
@@ -194,24 +195,29 @@ def is_ambiguous(top_i: Floats, total_i: Floats, ambiguity_i: Floats) -> NDArray
     return np.asarray(is_uncertain(top_i) & (ambiguity_i > total_i / 2 + TIE))
 
 
-def shown_parts(model: str, *, between: bool = False) -> dict[str, str]:
+def shown_parts(model: str, votes_per_item: float, *, between: bool = False) -> dict[str, str]:
     """Return the parts that a run tells apart: the name on screens by column of the tables.
 
     Parameters
     ----------
     model
         "mixed" or "paper".
+    votes_per_item
+        Votes on an item, or on the mean item.
     between
         Whether a truth per group was found, so that there is a part between groups.
 
     Examples
     --------
-    >>> shown_parts("paper")
-    {'doubt_votes': 'aleatoric', 'doubt_annotators': 'epistemic'}
+    >>> shown_parts("mixed", 5)
+    {'aleatoric': 'item', 'doubt_annotators': 'annotators'}
     """
-    names = PAPER_NAMES if model == "paper" else {}
-    parts = [part for part in REMEDIES if (between or part != BETWEEN) and (model == "mixed" or part != "ambiguity")]
-    return {part: names.get(part, part.removeprefix("doubt_").replace("_", " ")) for part in parts}
+    if model == "paper":
+        return PAPER_NAMES
+    if votes_per_item < ENOUGH_VOTES and not between:
+        return {"aleatoric": "item", "doubt_annotators": "annotators"}
+    parts = ("ambiguity", "doubt_votes", "doubt_annotators", *([BETWEEN] if between else []))
+    return {part: part.removeprefix("doubt_").replace("_", " ") for part in parts}
 
 
 def parts_note(model: str) -> str:

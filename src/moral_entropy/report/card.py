@@ -8,6 +8,7 @@ an annotator who is hidden are left out.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -27,8 +28,8 @@ from moral_entropy.verdict.rates import ends_in_percent, pooled_rates
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-LONGEST = 200
-"""Letters of a text in the example row."""
+LONGEST = 80
+"""Letters of an example."""
 
 Files = Mapping[str, Path]
 """Data files by their name relative to the card; the first has the items."""
@@ -97,12 +98,18 @@ def dataset_card(
 
 
 def _described(file: str, path: Path) -> dict[str, Any]:
-    """Return the columns of a data file, with what they mean, and its first row as an example."""
+    """Return the columns of a data file, with what they mean, and the cells of its first row."""
     row = pl.scan_parquet(path).head(1).collect().row(0, named=True)
-    cells = {name: value[:LONGEST] if isinstance(value, str | list) else value for name, value in row.items()}
-    example = json.dumps(cells, default=str).replace("<", "\\u003c").replace("![", "!\\u005b")
-    columns = [(name, str(kind), meaning(name)) for name, kind in _schema(path)]
-    return {"name": file, "part": _part(file), "columns": columns, "example": example}
+    columns = [(name, str(kind), meaning(name), _short(row[name])) for name, kind in _schema(path)]
+    return {"name": file, "part": _part(file), "columns": columns}
+
+
+def _short(cell: Any) -> str | None:
+    """Return a cell as an example: figures to four digits, a long text or list cut."""
+    if isinstance(cell, list):
+        return ", ".join(_short(value) or NOTHING for value in cell[:3]) + ", …" * (len(cell) > 3)
+    text = f"{cell:.4g}" if isinstance(cell, float) else None if cell is None else str(cell)
+    return text if text is None or len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _own_files(run: Run) -> dict[str, Path]:
@@ -121,7 +128,7 @@ def _name(run: Run, about: About) -> str:
 def _questions(run: Run) -> Iterator[tuple[str, ...]]:
     alphas = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha")
     for fit in run.manifest["questions"]:
-        shares = ", ".join(f"{label} {share:.1%}" for label, share in fit["prevalence"].items())
+        shares = ", ".join(f"{label}: {share:.1%}" for label, share in fit["prevalence"].items())
         alpha = alphas.filter(question=fit["question"])
         row = alpha.row(0, named=True) if alpha.height else {"value": None}
         interval = f" ({row['low']:.2f} to {row['high']:.2f})" if row.get("low") is not None else ""
@@ -265,8 +272,12 @@ def rai_facts(run: Run, notes: Sequence[str] = (), hidden: Sequence[str] = ()) -
 
 
 def _limitations(run: Run, hidden: Sequence[str]) -> list[str]:
-    sentences = [f"{finding.text}. {finding.meaning}" for finding in cautions(run)]
-    return [*without_names(sentences, hidden), _checked(run), BLIND_SPOTS]
+    names = set(hidden)
+    findings = [finding for finding in cautions(run) if not names & set(re.split(" · |, | and ", finding.subject))]
+    sentences = [f"{finding.text}. {finding.meaning}" for finding in findings]
+    # A name that is a number would be found in every figure; where one is named, it is the finding's subject.
+    words = [name for name in hidden if not name.isdigit()]
+    return [*without_names(sentences, words), _checked(run), BLIND_SPOTS]
 
 
 def _biases(run: Run) -> Iterator[str]:

@@ -364,7 +364,8 @@ def release_votes(run: Run, aliases: Names) -> tuple[pl.DataFrame, list[str]]:
             f"values are withheld, as fewer than {SMALL_CELL} annotators share them or their combination."
         )
         votes = votes.drop(of_people).join(cells, on="annotator", how="left", maintain_order="left")
-    return votes.with_columns(pl.col("annotator").cast(pl.String).replace(dict(aliases))), notes
+    annotator = pl.col("annotator").cast(pl.String).replace(dict(aliases))
+    return votes.with_columns(pl.col("item").cast(pl.String), annotator), notes
 
 
 def _check_earlier_export(target: Path, names: Sequence[str]) -> None:

@@ -46,6 +46,7 @@ RESERVED = ("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumera
 """Names that every object of JavaScript has: Vega takes a value of such a name for something it has seen before."""
 
 Spec = dict[str, Any]
+CONFIG = {"background": "white", "font": "DejaVu Sans, Arial, sans-serif"}
 
 
 def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
@@ -70,7 +71,7 @@ def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequenc
         for kind in formats:
             files.append(target / f"{name}.{kind}")
             with whole_file(files[-1]) as partial:
-                partial.write_bytes(_draw(spec, kind))
+                partial.write_bytes(draw(spec, kind))
     return files
 
 
@@ -196,12 +197,11 @@ def _annotators(run: Run) -> Iterator[tuple[str, Spec]]:
             yield f"annotators-{slug(str(question))}", _dots("annotator", "figure", rows, PALETTE, title="share")
 
 
-def _draw(spec: Spec, kind: str) -> bytes:
+def draw(spec: Spec, kind: str) -> bytes:
+    """Return a figure as PNG, SVG or PDF."""
     # Late: only figures need it.
     import vl_convert
 
-    config = {"background": "white", "font": "DejaVu Sans, Arial, sans-serif"}
-    if kind == "svg":
-        return str(vl_convert.vegalite_to_svg(spec, config=config)).encode()
     scale = {"scale": 2} if kind == "png" else {}
-    return bytes(getattr(vl_convert, f"vegalite_to_{kind}")(spec, config=config, **scale))
+    drawn = getattr(vl_convert, f"vegalite_to_{kind}")(spec, config=CONFIG, **scale)
+    return drawn.encode() if isinstance(drawn, str) else bytes(drawn)

@@ -6,6 +6,7 @@ votes and consensus differ, and every n-th of the rest, so that there are ordina
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,16 @@ TEXT_BUDGET = 400_000
 SHARE_OUTLIERS, SHARE_UNCERTAIN, SHARE_CONFLICTS = 0.3, 0.35, 0.2
 """Of the rows of a question; what is left goes to ordinary items."""
 
+HELD = 1_000_000
+"""Items of all questions together up to which they are read once; of more, column by column."""
+
 REASONS = 25
 """Outliers of each ranking that are sure to be shown, by question."""
 
+FIT = ("question", "part")
 COLUMNS = (
     "question", "item", "domain", "n_votes", "n_positive", "p_map", "p_model", "p", "p_low", "p_high", "p_votes",
-    "p_text", "label", "entropy", *PARTS, "part",
+    "p_text", "label", "entropy", *PARTS, "aleatoric", "part",
 )  # fmt: skip
 
 
@@ -62,8 +67,11 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     outliers = _item_outliers(run)
     quota = max(max_items // max(len(run.questions), 1), 1)
     columns = [*COLUMNS, *([BETWEEN] if run.between_groups else [])]
-    pieces = [_choose(run, question.name, quota, outliers, columns) for question in run.questions]
-    items = pl.concat([run.scan("items").select(columns).head(0).collect(), *pieces]).head(max_items)
+    rows = run.scan("items")
+    if rows.select(pl.len()).collect().item() <= HELD:
+        rows = rows.collect().lazy()
+    pieces = [_choose(rows, question.name, quota, outliers, columns) for question in run.questions]
+    items = pl.concat([rows.select(columns).head(0).collect(), *pieces]).head(max_items)
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     votes, texts = _votes(run, keyed), _texts(run, items)
@@ -75,8 +83,8 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     return {"items": items, "item_votes": votes, "texts": texts, "reasons": reasons}
 
 
-def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
-    rows = run.scan("items").filter(pl.col("question") == question)
+def _choose(items: pl.LazyFrame, question: str, quota: int, outliers: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    rows = items.filter(pl.col("question") == question)
     n_items = rows.select(pl.len()).collect().item()
     if n_items > quota:
         # How far the share of positive votes is from p: what any rule on votes must get wrong.
@@ -96,6 +104,8 @@ def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame, columns
 
 
 def _top(rows: pl.LazyFrame, by: pl.Expr, n: int) -> pl.Series:
+    if not n:
+        return pl.Series(dtype=pl.UInt32)
     # One column at a time, and a stable sort: among equals always the same ones.
     score = rows.select(score=by.round(DECIMALS)).collect()
     order = pl.arg_sort_by("score", descending=True, maintain_order=True)
@@ -140,12 +150,16 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
     matrices = _matrices(run, votes)
     prior_i, push_v = np.zeros(items.height), np.zeros(votes.height)
-    cast = votes.rename({"row": "item"}).with_row_index("vote")
-    for key, rows in items.with_row_index("row").partition_by("question", "part", as_dict=True).items():
+    cast = votes.select("annotator", "label", item="row").with_row_index("vote")
+    cast = cast.with_columns(items[name].gather(cast["item"]) for name in FIT)
+    votes_of, priors = cast.partition_by(FIT, as_dict=True), defaultdict[tuple[Any, ...], dict[str, float]](dict)
+    for question, part, label, push in (
+        run.table("pushes", where=pl.col("annotator").is_null()).select(*FIT, "class", "push").iter_rows()
+    ):
+        priors[question, part][label] = push
+    for key, rows in items.with_row_index("row").partition_by(FIT, as_dict=True).items():
         fit, row_i = fits[key], rows["row"].to_numpy()
-        prior = run.table("pushes", where=pl.col("annotator").is_null()).filter(question=key[0], part=key[1])
-        fitted = FittedStates.of(fit, dict(prior.select("class", "push").iter_rows()))
-        here = cast.filter(pl.col("item").is_in(rows["row"].cast(pl.Int64).implode()))
+        fitted, here = FittedStates.of(fit, priors[key]), votes_of.get(key, cast.head(0))
         once = counted_votes(here, fit["counted_as_one"]).sort("item", maintain_order=True)
         log_vote_vz = fitted.log_votes(matrices.get(key, {}), once.select("annotator", "label").rows())
         # Where several votes counted as one, the first has what they add together.
@@ -167,5 +181,5 @@ def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[An
     voters = pl.Series([*votes["annotator"].unique(), *(str(group[0]) for group in groups)], dtype=pl.String)
     cells = run.scan("annotators").with_columns(pl.col("annotator").cast(pl.String))
     rows = cells.filter(pl.col("annotator").is_in(voters.implode())).collect()
-    parts = rows.partition_by("question", "part", as_dict=True)
+    parts = rows.partition_by(FIT, as_dict=True)
     return {key: confusion_by_annotator(of_fit, of_fit["true"].n_unique()) for key, of_fit in parts.items()}

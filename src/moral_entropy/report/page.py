@@ -17,6 +17,7 @@ import polars.selectors as cs
 from moral_entropy import __version__
 from moral_entropy.checks.run import is_thorough, verdict
 from moral_entropy.findings import overview
+from moral_entropy.items.ratings import HABITS, rater_sentence
 from moral_entropy.judges.known import MOST_JUDGES
 from moral_entropy.judges.roles import LLM, roles_of
 from moral_entropy.judges.score import score
@@ -222,11 +223,21 @@ def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     rows = (
         summary.sort("n_votes", "annotator", descending=[True, False], maintain_order=True).head(MAX_PEOPLE).to_dicts()
     )
+    raters = (
+        run.table("raters").filter(pl.col("role") != "").with_columns(name) if run.has("raters") else pl.DataFrame()
+    )
+    rater_by_key = {tuple(rater[key] for key in keys): rater for rater in raters.iter_rows(named=True)}
     for row in rows:
-        copied = copies.get(tuple(row[key] for key in keys), "")
+        key = tuple(row[column] for column in keys)
+        copied, rater = copies.get(key, ""), rater_by_key.get(key)
         # Copies come after those who vote badly, few votes last.
         row["trouble"] = ROLES.index(row["role"]) if row["role"] else 4.6 if copied else 4.8
         row["sentence"] = annotator_sentence(row, copied)
+        if rater:
+            row |= {
+                "trouble": list(HABITS).index(rater["role"]) / 2,
+                "sentence": f"{row['annotator']} {rater_sentence(rater)}.",
+            }
     people = pl.DataFrame(rows, schema={**summary.schema, "trouble": pl.Float64, "sentence": pl.String})
     people = people.sort("trouble", pl.col("youden").round(9), nulls_last=True, maintain_order=True)
     large = [question.name for question in run.questions if question.positive is None]

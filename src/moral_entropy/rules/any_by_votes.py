@@ -7,6 +7,8 @@ probability is called silence here. Takes the consensus and the grading; returns
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 import polars as pl
 
@@ -56,30 +58,29 @@ def any_rule_by_votes(consensus: Consensus, graded: Grading) -> pl.DataFrame:
     """
     cells = graded.cells
     rows: list[tuple[object, ...]] = []
-    for q, question in enumerate(graded.questions):
-        fits = [fit for fit in consensus.fits if fit.question == question]
+    for q, (question, of_question) in enumerate(groupby(consensus.fits, lambda fit: fit.question)):
+        fits = list(of_question)
         for target in targets_of(fits[0].ballot):
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
-            counts = sorted({*range(1, CURVE_VOTES + 1), *cells.votes_c[cell_c].tolist()})
-            predicted = _predicted(fits, target, counts, graded.mass)
-            for votes in counts:
-                at_c = cell_c[cells.votes_c[cell_c] == votes]
-                n = round(graded.sum_tcs[0, at_c, 0].sum())
-                numbers = np.concatenate([predicted[votes], _observed(graded, at_c)])
-                rows.append((question, graded.labels[q][target], votes, n, *numbers.ravel().tolist()))
+            counts, label = np.union1d(np.arange(1, CURVE_VOTES + 1), cells.votes_c[cell_c]), graded.labels[q][target]
+            n_v, observed_vf = _observed(graded, cell_c, counts)
+            figures = np.concatenate([_predicted(fits, target, counts.tolist(), graded.mass), observed_vf], axis=1)
+            rows += [(question, label, *row) for row in zip(counts.tolist(), n_v, *figures.T.tolist(), strict=True)]
     return pl.DataFrame(rows, schema=SCHEMAS["audit_any_by_votes"], orient="row").fill_nan(None)
 
 
-def _observed(graded: Grading, at_c: Ints) -> Floats:
-    """Compute expected_fpr and fpr of some cells, without intervals: `figure_fe`."""
-    items_c, yes_c, p_c = graded.sum_tcs[:3, at_c, 0]
-    no_fc, flagged_c = items_c - np.stack([p_c, yes_c]), graded.cells.chosen_c[at_c] > 0
-    value_f = share_of(no_fc[:, flagged_c].sum(axis=1), no_fc.sum(axis=1))
-    return np.column_stack([value_f, np.full((2, 2), np.nan)])
+def _observed(graded: Grading, cell_c: Ints, counts: Ints) -> tuple[list[int], Floats]:
+    """Count the items of some cells by number of votes; and compute their expected_fpr and fpr, without intervals."""
+    items_c, yes_c, p_c = graded.sum_tcs[:3, cell_c, 0]
+    at_c, flagged_c = np.searchsorted(counts, graded.cells.votes_c[cell_c]), graded.cells.chosen_c[cell_c] > 0
+    sums = (items_c, *(no_c * among_c for no_c in (items_c - p_c, items_c - yes_c) for among_c in (flagged_c, 1.0)))
+    n_v, *sums_v = (np.bincount(at_c, weights=weight_c, minlength=len(counts)) for weight_c in sums)
+    figures = [column_v for pair in (0, 2) for column_v in (share_of(*sums_v[pair : pair + 2]), *[n_v * np.nan] * 2)]
+    return n_v.round().astype(np.int64).tolist(), np.column_stack(figures)
 
 
-def _predicted(fits: list[QuestionFit], target: int, counts: list[int], mass: float) -> dict[int, Floats]:
-    """Predict the rate by number of votes, of anyone and of those who voted, each with its interval: `figure_fe`.
+def _predicted(fits: list[QuestionFit], target: int, counts: list[int], mass: float) -> Floats:
+    """Predict the rate by number of votes, of anyone and of those who voted, each with its interval: six columns.
 
     Averages over the fits of a question are by their items with that many votes, of the curve by all their items.
     """
@@ -87,18 +88,16 @@ def _predicted(fits: list[QuestionFit], target: int, counts: list[int], mass: fl
     for fit in fits:
         among_sdz, silent_asz = _silence(fit, target)
         share_a = fit.ballot.votes_a / fit.ballot.votes_a.sum()
-        mean_sz = np.tensordot(share_a, silent_asz, axes=1)
-        curves.append([(_over_domains(fit, among_sdz) * mean_sz**votes).sum(axis=1) for votes in counts])
+        mean_sz, among_sz = np.tensordot(share_a, silent_asz, axes=1), _over_domains(fit, among_sdz)
+        curves.append([(among_sz * mean_sz**votes).sum(axis=1) for votes in counts])
         silences.append(_silence_by_votes(fit, among_sdz, silent_asz))
-    curve_vs = 1.0 - np.average(curves, axis=0, weights=[fit.patterns.weight_r.sum() for fit in fits])
-    predicted = {}
-    for votes, curve_s in zip(counts, curve_vs, strict=True):
-        silent_s = np.full(len(curve_s), np.nan)
+    curve_vs = np.average(curves, axis=0, weights=[fit.patterns.weight_r.sum() for fit in fits])
+    silent_vs = np.full_like(curve_vs, np.nan)
+    for v, votes in enumerate(counts):
         if parts := [silence[votes] for silence in silences if votes in silence]:
-            silent_s = np.average([part for part, _ in parts], axis=0, weights=[items for _, items in parts])
-        value_fs = np.stack([curve_s, 1.0 - silent_s])
-        predicted[votes] = np.column_stack([value_fs.mean(axis=1), *central_interval(value_fs, mass)])
-    return predicted
+            silent_vs[v] = np.average([part for part, _ in parts], axis=0, weights=[items for _, items in parts])
+    value_xs = 1.0 - np.stack([curve_vs, silent_vs], axis=1).reshape(-1, curve_vs.shape[1])
+    return np.column_stack([value_xs.mean(axis=1), *central_interval(value_xs, mass)]).reshape(len(counts), -1)
 
 
 def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:

@@ -22,7 +22,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -39,19 +38,19 @@ MANIFEST = "manifest.json"
 MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
 """What every manifest of ours holds; other programs have files of that name too."""
 
-EARLIER_FILES = ("validation.parquet", "refined.parquet", "soft_labels.parquet")
-"""Files that runs of earlier versions have."""
-
 SHEETS, OF_PAPER = "spot-check*.csv", "paper-*"
 """Names of the sheets of labels to check, and of the paper's tables and figures (`reproduce`)."""
 
 OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
-    "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html", "index.html",
+    "validation.parquet", "refined.parquet", "soft_labels.parquet", "comparison.parquet", "figures.parquet",
+    "comparison.md", "comparison.html", "index.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip
-"""Files besides its tables that may lie in a folder which `--force` replaces."""
+"""Files besides its tables that may lie in a folder which `--force` replaces, also of earlier versions."""
 
+
+HOST = re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())
 
 SYNCHRONIZE, ACCESS_DENIED, STILL_RUNNING = 0x0010_0000, 5, 0x102
 """Constants of Windows: the right to wait for a process, and what it answers."""
@@ -114,7 +113,13 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     _sweep(target)
     check(target)
     with _tidy(target), unfinished(_sibling(target, "partial")) as partial:
-        _make(partial)
+        try:
+            partial.parent.mkdir(parents=True, exist_ok=True)
+            # Path.mkdir and not tempfile: the folder that others will read follows the umask.
+            partial.mkdir()
+        except OSError as error:
+            msg = f"cannot write to {partial.parent}: {error.strerror}. Choose another folder with -o."
+            raise RunFolderError(msg) from error
         yield partial
         for entry in [*partial.rglob("*"), partial]:
             flush(entry)
@@ -138,11 +143,6 @@ def _tidy(target: Path) -> Iterator[None]:
         raise OSError(refused.errno, refused.strerror, str(target)) from error
 
 
-def is_run_folder(path: Path) -> bool:
-    """Return whether a folder holds a manifest."""
-    return (path / MANIFEST).is_file()
-
-
 def _obstacles(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Sequence[Path]) -> Iterator[str]:
     """Yield why what is at the target must not be replaced: `--force` deletes only our own."""
     files = sorted(entry.name for entry in target.iterdir()) if target.is_dir() else []
@@ -158,7 +158,7 @@ def _obstacles(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Seq
             "Choose another folder with -o, or replace this run with --force (force=True)."
         )
     why, foreign = "", [name for name in files if not _of_a_run(target / name)]
-    if not is_run_folder(target):
+    if not (target / MANIFEST).is_file():
         why = f"is no run folder: it has no {MANIFEST}, but {files[0]}"
     elif not _is_ours(target / MANIFEST):
         why = f"is no run folder: its {MANIFEST} is damaged, or another program's"
@@ -202,7 +202,7 @@ def _is_ours(manifest: Path) -> bool:
 
 def _of_a_run(path: Path) -> bool:
     """Return whether a file has the name of one that a command writes, or that a killed command leaves behind."""
-    names = (*OTHER_FILES, *EARLIER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
+    names = (*OTHER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
     partial = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
     name = path.name if partial is None else f"{partial[1]}{partial[3] or ''}"
     parts = not path.is_dir() or all(PurePath(part.name).match("part-*.parquet") for part in path.iterdir())
@@ -217,16 +217,6 @@ def _paths(inputs: Iterable[Any]) -> Iterator[Path]:
             yield from (Path(name).resolve() for name in names)
         elif isinstance(source, list | tuple):
             yield from _paths(source)
-
-
-def _make(partial: Path) -> None:
-    try:
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        # Path.mkdir and not tempfile: the folder that others will read follows the umask.
-        partial.mkdir()
-    except OSError as error:
-        msg = f"cannot write to {partial.parent}: {error.strerror}. Choose another folder with -o."
-        raise RunFolderError(msg) from error
 
 
 def _put_in_place(partial: Path, target: Path) -> None:
@@ -251,16 +241,12 @@ def _put_in_place(partial: Path, target: Path) -> None:
 
 
 def _sibling(target: Path, state: str) -> Path:
-    return target.with_name(f".{target.name}.{state}-{_host()}-{os.getpid()}-{secrets.token_hex(3)}")
-
-
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())
+    return target.with_name(f".{target.name}.{state}-{HOST}-{os.getpid()}-{secrets.token_hex(3)}")
 
 
 def _sweep(target: Path) -> None:
     """Remove what runs of dead processes left next to the target; put back what they had moved aside."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.(partial|replaced)-{re.escape(_host())}-(\d+)-[0-9a-f]{{6}}")
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.(partial|replaced)-{HOST}-(\d+)-[0-9a-f]{{6}}")
     with suppress(OSError):
         for folder in sorted(target.parent.iterdir()):
             match = pattern.fullmatch(folder.name)
@@ -303,14 +289,12 @@ def _alive_on_windows(pid: int) -> bool:
 
 
 ROWS_PER_GROUP = 262_144
-SMALL = 1 << 20
-"""Bytes up to which a table is kept in memory once it has been read, as long as its file is the same."""
 
 IDS = ("item", "annotator")
 """Columns that are integers where all ids of the input were."""
 
 
-def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.DataFrame]]) -> None:
+def write_table(path: Path, schema: pl.Schema, chunks: Iterable[pl.DataFrame]) -> None:
     """Write chunks of rows to one Parquet file without ever holding more than a few of them.
 
     Parameters
@@ -320,14 +304,14 @@ def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.
     schema
         Its columns, in order; every chunk must have exactly these.
     chunks
-        Called once, when writing begins.
+        Its rows.
     """
     from polars.io.plugins import register_io_source
 
     def source(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        for chunk in chunks():
+        for chunk in chunks:
             yield chunk.select(with_columns or schema.names())
 
     frame = register_io_source(source, schema=schema, validate_schema=True)
@@ -354,11 +338,11 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
     ...
     moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
     """
-    rows, file = scan_table(path, name), Path(path) / f"{name}.parquet"
+    rows = scan_table(path, name)
     try:
-        return _read_whole(file) if where is None else rows.filter(where).collect()
+        return rows.collect() if where is None else rows.filter(where).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(file, error) from error
+        raise _unreadable(Path(path) / f"{name}.parquet", error) from error
 
 
 def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
@@ -386,21 +370,6 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
         raise _unreadable(file, error) from error
 
 
-def _read_whole(file: Path) -> pl.DataFrame:
-    if file.is_dir():
-        return pl.read_parquet(sorted(file.glob("*.parquet")), glob=False)
-    state = file.stat()
-    if state.st_size > SMALL:
-        return pl.read_parquet(file)
-    # A copy of the columns' names and not of their rows: whoever adds a column has it alone.
-    return _read_once(file, (state.st_ino, state.st_size, state.st_mtime_ns)).clone()
-
-
-@lru_cache(maxsize=32)
-def _read_once(file: Path, _state: tuple[int, int, int]) -> pl.DataFrame:
-    return pl.read_parquet(file)
-
-
 def _check_columns(file: Path, schema: pl.Schema, expected: pl.Schema) -> None:
     """Refuse a table that lacks a column, or has one of another type; ids may be integers."""
     for column, kind in expected.items():
@@ -422,7 +391,7 @@ def checked_folder(path: str | Path) -> Path:
     folder = Path(path)
     if not folder.is_dir():
         why = "it is a file" if folder.exists() else "there is no such folder"
-    elif not is_run_folder(folder):
+    elif not (folder / MANIFEST).is_file():
         why = f"it has no {MANIFEST}"
     else:
         return folder
@@ -433,13 +402,20 @@ def checked_folder(path: str | Path) -> Path:
 # --- The manifest ----------------------------------------------------------------------------------------------------
 
 
-FILES, SEAL = "files", "seal"
+FILES, SEAL = "files", ',\n  "seal": "'
+"""The fact with the digests of files; and how the last line of a manifest begins, which has that of all lines above."""
 
 
-def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write the facts about a run; figures that are not finite become null, since JSON has no others."""
-    plain = plain_facts({name: value for name, value in facts.items() if name != SEAL})
-    _write(folder, plain | {SEAL: seal_of(plain)})
+def write_manifest(folder: Path, facts: Mapping[str, Any], *, unbroken: bool = True) -> dict[str, Any]:
+    """Write the facts about a run and return them; figures that are not finite become null: JSON has no others.
+
+    A seal that was broken stays broken: no later command shall make good what somebody changed by hand.
+    """
+    plain: dict[str, Any] = plain_facts(facts)
+    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+    seal = hashlib.sha256(text.encode()).hexdigest() if unbroken else "broken"
+    write_text(folder / MANIFEST, f'{text[:-2]}{SEAL}{seal}"\n}}\n')
+    return plain
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
@@ -449,7 +425,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as run:
-    ...     write_manifest(Path(run), {"seed": 0, "gradient_norm": float("nan")})
+    ...     _ = write_manifest(Path(run), {"seed": 0, "gradient_norm": float("nan")})
     ...     read_manifest(run)
     {'seed': 0, 'gradient_norm': None}
     """
@@ -460,40 +436,39 @@ def _read_sealed(path: str | Path) -> tuple[dict[str, Any], bool]:
     """Read the facts of a run folder, and whether their seal is unbroken."""
     file = checked_folder(path) / MANIFEST
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        seal = facts.pop(SEAL, None)
+        text = file.read_text(encoding="utf-8")
+        facts = json.loads(text)
+        facts.pop("seal", None)
     except (ValueError, OSError) as error:
         msg = f"{file} cannot be read: {error}. Run the audit again."
         raise RunFolderError(msg) from error
     except (AttributeError, TypeError) as error:
         msg = f"{file} holds no manifest but a JSON {type(facts).__name__}. Run the audit again."
         raise RunFolderError(msg) from error
-    return facts, seal == seal_of(facts)
+    above, _, seal = text.rpartition(SEAL)
+    digest = hashlib.sha256((above + "\n}").encode()).hexdigest()
+    return facts, seal == f'{digest}"\n}}\n'
 
 
 def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
     """Change facts in the manifest of a run folder and return all of them.
 
-    A seal that was broken stays broken: no later command shall make good what somebody changed by hand.
-
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as run:
-    ...     write_manifest(Path(run), {"seed": 0})
+    ...     _ = write_manifest(Path(run), {"seed": 0})
     ...     change_manifest(Path(run), seconds={"fit": 1.5})
     {'seed': 0, 'seconds': {'fit': 1.5}}
     """
     facts, unbroken = _read_sealed(folder)
-    plain: dict[str, Any] = plain_facts({**facts, **changes})
-    _write(folder, plain | {SEAL: seal_of(plain) if unbroken else "broken"})
-    return plain
+    return write_manifest(folder, facts | changes, unbroken=unbroken)
 
 
 def note_files(folder: Path, names: Iterable[str]) -> None:
     """Note the digests of files that were just written into a run folder."""
     digests = read_manifest(folder).get(FILES, {})
-    change_manifest(folder, **{FILES: {**digests, **{name: digest_of(folder / name) for name in names}}})
+    change_manifest(folder, **{FILES: digests | {name: digest_of(folder / name) for name in names}})
 
 
 def changed_files(path: str | Path) -> list[str]:
@@ -514,25 +489,6 @@ def digest_of(path: Path) -> str:
         return hashlib.sha256(parts.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def seal_of(facts: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of plain facts, in their order.
-
-    Examples
-    --------
-    >>> seal_of({"seed": 0}) == seal_of({"seed": 1})
-    False
-    """
-    return hashlib.sha256(_text(facts).encode()).hexdigest()
-
-
-def _write(folder: Path, plain: Mapping[str, Any]) -> None:
-    write_text(folder / MANIFEST, _text(plain) + "\n")
-
-
-def _text(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def plain_facts(value: Any) -> Any:

@@ -22,19 +22,18 @@ from moral_entropy.findings import Finding
 from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
-from moral_entropy.model.fit import LEAST_SHARE, MOST_SHARE, THIN
 from moral_entropy.model.threads import available_cores
 from moral_entropy.names import ALL
 from moral_entropy.option_fields import as_plain
-from moral_entropy.options import AuditOptions, Model
+from moral_entropy.options import AuditOptions
 from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.folder import ROWS_PER_GROUP, plain_facts
 from moral_entropy.runs.run import SCHEMA, Table, findings_frame
 from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, SCORE, with_between, with_ids
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
-ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, UNCERTAIN, AMBIGUOUS, FIRST_PART = range(6)
-"""Columns of `sum_df`, see `entropy_sums`; from `FIRST_PART` on the parts of the entropy, as in `named_parts`."""
+SUMS = ("rows", "items", "entropy", "uncertain", "ambiguous", *ALL_PARTS, BETWEEN)
+"""Columns of `sum_df`, see `entropy_sums`."""
 
 ANNOTATORS_AT_ONCE = 1_024
 
@@ -46,7 +45,7 @@ def small_tables(
     outliers: Mapping[str, pl.DataFrame],
     findings: Iterable[Finding],
     extra: Mapping[str, pl.DataFrame] | None = None,
-) -> dict[str, Table]:
+) -> dict[str, pl.DataFrame]:
     """Return the tables that have no row per item or vote, by name.
 
     Parameters
@@ -73,14 +72,12 @@ def small_tables(
         "findings": findings_frame(findings),
         **(extra or {}),
     }
-    return {name: _table(name, frame) for name, frame in frames.items()}
-
-
-def _table(name: str, frame: pl.DataFrame) -> Table:
-    ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
-    schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
-    matched = frame.match_to_schema(with_ids(schema, **ids))
-    return Table(matched.schema, lambda: [matched])
+    tables = {}
+    for name, frame in frames.items():
+        ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
+        schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
+        tables[name] = frame.match_to_schema(with_ids(schema, **ids))
+    return tables
 
 
 # --- A row per item, or per vote -----------------------------------------------------------------------------------
@@ -94,7 +91,7 @@ def item_tables(consensus: Consensus, entropies: Sequence[EntropyParts]) -> dict
         frames["posterior"] = partial(posterior_rows, consensus)
     frames["votes"] = partial(vote_rows, votes)
     if votes.texts is not None:
-        frames["texts"] = partial(text_rows, votes)
+        frames["texts"] = partial(iter, [{"item": votes.items, "text": votes.texts}])
     ids = {"item": votes.items.dtype, "annotator": votes.annotators.dtype}
     schemas = {name: with_ids(SCHEMAS[name], **ids) for name in frames}
     if entropies[0].between_i is not None:
@@ -113,9 +110,9 @@ def _framed(make: Callable[[], Iterator[dict[str, Any]]], schema: pl.Schema) -> 
 
 def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterator[dict[str, Any]]:
     """Yield the columns of `items`, some items at a time."""
-    for fit, entropy in zip(consensus.fits, entropies, strict=True):
+    for fit, whole in zip(consensus.fits, entropies, strict=True):
         for chunk in fit.chunks(ROWS_PER_GROUP):
-            yield _item_columns(consensus.votes, fit, chunk, entropy.of(chunk))
+            yield _item_columns(consensus.votes, fit, chunk, whole.of(chunk))
 
 
 def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts) -> dict[str, Any]:
@@ -124,22 +121,20 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
     parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
     # p is about the positive label of two, and about the consensus label of more.
     about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
-    recalibrated = fit.recalibrated
-    calibrated = _or_null(np.full(len(item_i), np.nan))
-    if recalibrated is not None:
-        calibrated = pl.Series(recalibrated[0][chunk][row_i, about_i])
+    unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
+    calibrated_ik = unknown_ik if fit.recalibrated is None else fit.recalibrated[0]
     return {
         "question": _repeated(ballot.question, len(item_i)),
         "item": votes.items.gather(item_i),
         "domain": _names(votes.domains, votes.domain_i[item_i]),
         "n_votes": ballot.votes_i[chunk].astype(np.int32),
-        "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
+        "n_positive": ballot.counts_ik[chunk][row_i, about_i],
         "p_map": fit.posterior_ik[chunk][row_i, about_i],
         "p_model": fit.model_ik[chunk][row_i, about_i],
         "p": fit.p_ik[chunk][row_i, about_i],
         "p_low": _or_null(fit.low_i[chunk]),
         "p_high": _or_null(fit.high_i[chunk]),
-        "p_calibrated": calibrated,
+        "p_calibrated": _or_null(calibrated_ik[chunk][row_i, about_i]),
         **{name: _or_null(p_ik[chunk][row_i, about_i]) for name, p_ik in text_columns(fit).items()},
         "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
         "entropy": entropy.total_i,
@@ -157,15 +152,6 @@ def text_columns(fit: QuestionFit) -> dict[str, Floats]:
     unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
     text_ik = unknown_ik if fit.item_prior is None else fit.item_prior[0]
     return {"p_votes": unknown_ik if fit.p_votes_ik is None else fit.p_votes_ik, "p_text": text_ik}
-
-
-def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
-    """Count the votes of some items by label, without counting those of all items: `counts_ik`."""
-    n_items, n_labels = chunk.stop - chunk.start, ballot.n_labels
-    first, last = ballot.start_i[chunk.start], ballot.start_i[chunk.stop]
-    key_v = np.repeat(np.arange(n_items) * n_labels, ballot.votes_i[chunk])
-    key_v += ballot.code_v[first:last] % n_labels
-    return np.bincount(key_v, minlength=n_items * n_labels).reshape(n_items, n_labels)
 
 
 def _names(names: Sequence[str], code_x: Ints) -> pl.Series:
@@ -218,14 +204,6 @@ def vote_rows(votes: Votes) -> Iterator[dict[str, Any]]:
             }
 
 
-def text_rows(votes: Votes) -> Iterator[dict[str, Any]]:
-    """Yield the columns of `texts`; nothing where there are none."""
-    if votes.texts is None:
-        return
-    for start in range(0, votes.n_items, ROWS_PER_GROUP):
-        yield {"item": votes.items.slice(start, ROWS_PER_GROUP), "text": votes.texts.slice(start, ROWS_PER_GROUP)}
-
-
 # --- Entropies by domain -------------------------------------------------------------------------------------------
 
 
@@ -248,8 +226,8 @@ def item_entropies(consensus: Consensus, between: Sequence[Floats] | None = None
 def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tuple[Floats, ...]:
     """Add up the entropies of every fit by domain: `sum_df`, the last row for items of no domain.
 
-    Columns: rows, items, total entropy, items whose label is uncertain (see `is_uncertain`),
-    items that are ambiguous (see `is_ambiguous`), and the parts of the entropy, in the order of `named_parts`.
+    Columns are `SUMS`: rows, items, total entropy, items whose label is uncertain (see `is_uncertain`), items that are
+    ambiguous (see `is_ambiguous`), and the parts of the entropy.
     """
     sums, n_places = [], len(consensus.votes.domains) + 1
     for fit, entropy in zip(consensus.fits, entropies, strict=True):
@@ -267,27 +245,23 @@ def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tup
 
 def entropy_frame(consensus: Consensus, sums: Sequence[Floats]) -> pl.DataFrame:
     """Return mean entropies by question and domain: one row each, all domains first."""
-    rows = []
-    for question in consensus.votes.questions:
-        of_fits = [sum_df for fit, sum_df in zip(consensus.fits, sums, strict=True) if fit.question == question]
-        sum_df = np.sum(of_fits, axis=0)
-        rows.append(_means(question, ALL, sum_df.sum(axis=0)))
-        for domain, sum_f in zip(consensus.votes.domains, sum_df[:-1], strict=True):
-            if sum_f[ITEMS_SUMMED]:
-                rows.append(_means(question, domain, sum_f))
+    by_question: dict[str, Floats] = {}
+    for fit, sum_df in zip(consensus.fits, sums, strict=True):
+        by_question[fit.question] = by_question.get(fit.question, 0.0) + sum_df
+    rows: list[dict[str, Any]] = []
+    for question, sum_df in by_question.items():
+        for domain, sum_f in zip((ALL, *consensus.votes.domains), (sum_df.sum(axis=0), *sum_df[:-1]), strict=True):
+            if sum_f[0]:
+                means = mean_sums(sum_f)
+                place = {"question": question, "domain": domain, "n_items": round(sum_f[1]), "total": means["entropy"]}
+                rows.append(place | {name: means[name] for name in (*ALL_PARTS, BETWEEN) if name in means})
     schema = with_between(SCHEMAS["entropy"]) if BETWEEN in rows[0] else SCHEMAS["entropy"]
     return pl.DataFrame(rows, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
-    place = {"question": question, "domain": domain, "n_items": round(sum_f[ITEMS_COUNTED])}
-    return place | {"total": float(sum_f[TOTAL] / sum_f[ITEMS_COUNTED])} | mean_parts(sum_f)
-
-
-def mean_parts(sum_f: Floats) -> dict[str, float]:
-    """Return the means of the parts of the entropy by name, from sums over items: see `entropy_sums`."""
-    names = (*ALL_PARTS, BETWEEN)[: len(sum_f) - FIRST_PART]
-    return {name: float(sum_f[FIRST_PART + n] / sum_f[ITEMS_COUNTED]) for n, name in enumerate(names)}
+def mean_sums(sum_f: Floats) -> dict[str, float]:
+    """Return means over items by name, the entropy first, from sums over items: see `entropy_sums`."""
+    return dict(zip(SUMS[2:], (sum_f[2:] / sum_f[1]).tolist(), strict=False))
 
 
 def named_parts(entropy: EntropyParts) -> dict[str, Floats]:
@@ -320,48 +294,37 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
     columns, summaries = [], summary.partition_by("question", "part", as_dict=True)
     for f, fit in enumerate(consensus.fits):
         ballot, n_cells = fit.ballot, fit.ballot.n_labels**2
+        cell_x = np.tile(np.arange(n_cells), ballot.n_annotators)
         disagreement_a = summaries[fit.question, ballot.part]["disagreement"].to_numpy()
-        by_annotator = (ballot.annotator_a, ballot.votes_a, disagreement_a)
-        cell_c = np.tile(np.arange(n_cells), ballot.n_annotators)
+        by_annotator = {"annotator": ballot.annotator_a, "n_votes": ballot.votes_a, "disagreement": disagreement_a}
         low_akv, high_akv = _bounds(fit, consensus.interval)
-        columns.append([
-            np.full(len(cell_c), f), *(np.repeat(values_a, n_cells) for values_a in by_annotator),
-            *divmod(cell_c, ballot.n_labels), fit.confusion_akv.ravel(), low_akv.ravel(), high_akv.ravel(),
-        ])  # fmt: skip
-    fit_x, annotator_x, votes_x, against_x, true_x, voted_x, rate_x, low_x, high_x = _joined(columns)
-    columns_by_name = {
-        **_names_of_fits(consensus, fit_x),
-        "annotator": consensus.votes.annotators.gather(annotator_x),
-        "n_votes": votes_x,
-        "disagreement": against_x,
-        "true": _names_of_labels(consensus, fit_x, true_x),
-        "voted": _names_of_labels(consensus, fit_x, voted_x),
-        "probability": rate_x,
-        "low": _or_null(low_x),
-        "high": _or_null(high_x),
-    }
-    schema = with_ids(SCHEMAS["annotators"], annotator=consensus.votes.annotators.dtype)
-    return pl.DataFrame({name: columns_by_name[name] for name in schema}, schema=schema)
+        columns.append({
+            "fit": np.full(len(cell_x), f), "true": cell_x // ballot.n_labels, "voted": cell_x % ballot.n_labels,
+            **{name: np.repeat(values_a, n_cells) for name, values_a in by_annotator.items()},
+            "probability": fit.confusion_akv.ravel(), "low": low_akv.ravel(), "high": high_akv.ravel(),
+        })  # fmt: skip
+    return _stacked(consensus, "annotators", columns)
 
 
-def _joined(columns: Iterable[Sequence[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
-    """Put the columns of many fits one below the other: names are then looked up once, not fit by fit."""
-    return (np.concatenate(parts) for parts in zip(*columns, strict=True))
+def _stacked(consensus: Consensus, name: str, columns: Sequence[Mapping[str, NDArray[Any]]]) -> pl.DataFrame:
+    """Put the columns of many fits one below the other: names are looked up once, not fit by fit.
 
-
-def _names_of_fits(consensus: Consensus, fit_x: Ints) -> dict[str, pl.Series]:
-    """Return the columns question and part of rows that know their fit."""
-    ballots = [fit.ballot for fit in consensus.fits]
-    questions, parts = [ballot.question for ballot in ballots], [ballot.part for ballot in ballots]
-    return {"question": pl.Series(questions).gather(fit_x), "part": pl.Series(parts).gather(fit_x)}
-
-
-def _names_of_labels(consensus: Consensus, fit_x: Ints, label_x: Ints) -> pl.Series:
-    """Return labels by name, of rows that know their fit; null where the label is `UNKNOWN`."""
-    labels = [label for fit in consensus.fits for label in (*fit.ballot.labels, None)]
-    size_f = np.array([fit.ballot.n_labels + 1 for fit in consensus.fits])
-    first_f = np.cumsum(size_f) - size_f
-    return pl.Series(labels, dtype=pl.String).gather(first_f[fit_x] + label_x % size_f[fit_x])
+    Annotators and labels are codes, the latter of the row's fit; `UNKNOWN` becomes null.
+    """
+    values = {column: np.concatenate([part[column] for part in columns]) for column in columns[0]}
+    fit_x, ballots, ids = values["fit"], [fit.ballot for fit in consensus.fits], consensus.votes.annotators
+    labels = pl.Series([label for ballot in ballots for label in (*ballot.labels, None)], dtype=pl.String)
+    size_f = np.array([ballot.n_labels + 1 for ballot in ballots])
+    first_x, size_x = (np.cumsum(size_f) - size_f)[fit_x], size_f[fit_x]
+    ids = pl.concat([ids, pl.Series([None], dtype=ids.dtype)])
+    series = {column: _or_null(values_x) for column, values_x in values.items()}
+    series |= {"question": pl.Series([ballot.question for ballot in ballots]).gather(fit_x),
+               "part": pl.Series([ballot.part for ballot in ballots]).gather(fit_x),
+               "annotator": ids.gather(values["annotator"] % len(ids))}  # fmt: skip
+    codes = [column for column in ("true", "voted", "class") if column in values]
+    series |= {column: labels.gather(first_x + values[column] % size_x) for column in codes}
+    schema = with_ids(SCHEMAS[name], annotator=ids.dtype)
+    return pl.DataFrame({column: series[column] for column in schema}, schema=schema)
 
 
 def _bounds(fit: QuestionFit, interval: float) -> Floats:
@@ -380,32 +343,17 @@ def _bounds(fit: QuestionFit, interval: float) -> Floats:
 
 def push_frame(consensus: Consensus) -> pl.DataFrame:
     """Return, fit by fit, the prior's rows, and one row per annotator, possible vote and label it is compared for."""
-    columns = []
+    columns, nothing = [], np.array([UNKNOWN])
     for f, fit in enumerate(consensus.fits):
-        classes = np.array(spoken_for(fit.ballot)[1])
-        no_one, no_vote, labels = np.array([UNKNOWN]), np.array([UNKNOWN]), np.arange(fit.ballot.n_labels)
-        pushes = [(no_one, no_vote, prior_pushes(fit, consensus.interval))]
-        pushes += [
-            (fit.ballot.annotator_a[chunk], labels, push_bavc)
-            for chunk, push_bavc in vote_pushes(fit, consensus.interval)
-        ]
+        classes, labels = np.array(spoken_for(fit.ballot)[1]), np.arange(fit.ballot.n_labels)
+        pushes = [(nothing, nothing, prior_pushes(fit, consensus.interval))]
+        pushes += [(fit.ballot.annotator_a[chunk], labels, push_bavc)
+                   for chunk, push_bavc in vote_pushes(fit, consensus.interval)]  # fmt: skip
         for annotator_a, voted_v, push_bavc in pushes:
             a, v, c = (index.ravel() for index in np.indices(push_bavc.shape[1:]))
-            columns.append(
-                [np.full(len(a), f), annotator_a[a], voted_v[v], np.take(classes, c), *push_bavc.reshape(3, -1)]
-            )
-    fit_x, annotator_x, voted_x, class_x, push_x, low_x, high_x = _joined(columns)
-    annotators = pl.concat([consensus.votes.annotators, pl.Series([None], dtype=consensus.votes.annotators.dtype)])
-    columns_by_name = {
-        **_names_of_fits(consensus, fit_x),
-        "annotator": annotators.gather(annotator_x % len(annotators)),
-        "voted": _names_of_labels(consensus, fit_x, voted_x),
-        "class": _names_of_labels(consensus, fit_x, class_x),
-        "push": _or_null(push_x),
-        "low": _or_null(low_x),
-        "high": _or_null(high_x),
-    }
-    return pl.DataFrame(columns_by_name, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))
+            names = {"fit": np.full(len(a), f), "annotator": annotator_a[a], "voted": voted_v[v], "class": classes[c]}
+            columns.append(names | dict(zip(("push", "low", "high"), push_bavc.reshape(3, -1), strict=True)))
+    return _stacked(consensus, "pushes", columns)
 
 
 # --- The manifest ----------------------------------------------------------------------------------------------------
@@ -456,7 +404,6 @@ def manifest_facts(
         "priors": plain_facts(vars(consensus.priors)),
         **asdict(consensus.options),
         "threads": consensus.options.threads or available_cores(),
-        "formulas": formulas(options.fit.model, between=BETWEEN in mean_parts(sums[0].sum(axis=0))),
         "options": as_plain(options),
         "warnings": list(warnings),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
@@ -490,8 +437,11 @@ def count_votes(votes: Votes) -> Ints:
 
 
 def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
-    ballot, weight = fit.ballot, sum_f[ITEMS_COUNTED]
-    means = {"entropy": TOTAL, "uncertain": UNCERTAIN, "ambiguous": AMBIGUOUS}
+    ballot, mixture = fit.ballot, None
+    if fit.options.mixed:
+        # The weights of the states between labels; items of no domain come last.
+        names = [*votes.domains, None] if len(fit.weight_dg) > 1 else []
+        mixture = {"points": fit.states.points, "domains": names, "weights": fit.weight_dg.tolist()}
     return {
         "question": ballot.question,
         "part": ballot.part,
@@ -499,53 +449,15 @@ def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[i
         "positive": ballot.labels[ballot.positive] if ballot.n_labels == 2 else None,
         **({} if ballot.levels is None else {"scale": ballot.scale, "levels": list(ballot.levels)}),
         **dict(zip(("items", "items_without_votes", "votes"), counts, strict=True)),
-        "items_counted": float(weight),
+        "items_counted": float(sum_f[1]),
         "annotators": ballot.n_annotators,
         "prevalence": dict(zip(ballot.labels, fit.share_k.tolist(), strict=True)),
-        **{name: float(sum_f[column] / weight) for name, column in means.items()},
-        **mean_parts(sum_f),
+        **mean_sums(sum_f),
         **asdict(fit.search),
         "curvature": fit.curvature._asdict(),
-        "mixture": _mixture_facts(fit, votes.domains),
+        "mixture": mixture,
         # By group, the annotator who stands for it first.
         "counted_as_one": [
             votes.annotators.gather(ballot.annotator_a[group]).to_list() for group in fit.counted_groups
         ],
     }
-
-
-def _mixture_facts(fit: QuestionFit, domains: Sequence[str]) -> dict[str, Any] | None:
-    """Return the weights of the states between labels, where items may lie there; items of no domain come last."""
-    if not fit.options.mixed:
-        return None
-    names = [*domains, None] if len(fit.weight_dg) > 1 else []
-    return {"points": fit.states.points, "domains": names, "weights": fit.weight_dg.tolist()}
-
-
-def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
-    """Return how columns of the items follow from others, which depends on the model.
-
-    Parameters
-    ----------
-    model
-        The model of the fits.
-    between
-        Whether items have a part of the entropy between groups.
-
-    Examples
-    --------
-    >>> formulas("paper")["aleatoric"], formulas("mixed")["aleatoric"]
-    ('doubt_votes', 'ambiguity + doubt_votes')
-    """
-    pooled = (
-        f"(1 - a) p_model + a (n_label + b) / (n_votes + 1), a = {LEAST_SHARE} to {MOST_SHARE}, more where p_model is "
-        f"far from that share, and at least {THIN} / n_votes, b the label's share of all votes"
-    )
-    by_column = {
-        "p": pooled if model == "mixed" else "p_model",
-        "entropy": "H(p) = ambiguity + doubt_votes + doubt_annotators",
-        "aleatoric": "ambiguity + doubt_votes" if model == "mixed" else "doubt_votes",
-        "epistemic": "doubt_annotators",
-    }
-    added = {name: f"{by_column[name]} + {BETWEEN}" for name in ("entropy", "aleatoric")}
-    return by_column | added if between else by_column

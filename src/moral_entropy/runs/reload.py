@@ -41,18 +41,22 @@ def read_run_votes(run: Run | str | Path) -> Votes:
     by_item = items.unique("item", keep="first", maintain_order=True).select("item", "domain")
     facts = pl.DataFrame({"item": item_ids}).join(by_item, on="item", how="left", maintain_order="left")
     domains = tuple(facts["domain"].drop_nulls().unique().sort().to_list())
-    coded = cast.select(
-        "question", "label", item=_code(cast["item"], item_ids), annotator=_code(cast["annotator"], annotator_ids)
-    ).with_row_index("row").partition_by("question", as_dict=True)  # fmt: skip
+    codes = {"item": _code(cast["item"], item_ids), "annotator": _code(cast["annotator"], annotator_ids)}
+    coded = cast.select("question", "label", **codes).with_row_index("row")
     extra = {name: cast[name] for name in cast.columns if name not in SCHEMAS["votes"] and name != SCORE}
     score_r = cast[SCORE].to_numpy() if SCORE in cast.columns else None
-    items_by_fit = items.with_columns(item=_code(items["item"], item_ids)).partition_by(
-        ["question", "part"], as_dict=True
-    )
+    items = items.with_columns(item=_code(items["item"], item_ids))
+    votes_of, items_of = (frame.partition_by(keys, as_dict=True)
+                          for frame, keys in ((coded, ["question"]), (items, ["question", "part"])))  # fmt: skip
+    ballots = []
+    for fact in manifest["questions"]:
+        own_items = items_of.get((fact["question"], fact["part"]), items.clear())
+        own_votes = votes_of.get((fact["question"],), coded.clear())
+        ballots.append(_ballot(fact, own_items, own_votes, score_r, rows=bool(extra)))
     return Votes(
         items=item_ids,
         annotators=annotator_ids,
-        ballots=tuple(_ballot(fact, items_by_fit, coded, score_r, rows=bool(extra)) for fact in manifest["questions"]),
+        ballots=tuple(ballots),
         domains=domains,
         domain_i=_label_codes(facts["domain"], domains).astype(np.int32),
         texts=None if texts is None else texts.sort("item")["text"],
@@ -106,41 +110,20 @@ def _texts_of(run: Run, votes: Votes) -> dict[str, ItemPrior]:
 
 def priors_of(manifest: dict[str, Any]) -> Priors:
     """Return the priors of a run, as its manifest has them."""
-    facts = manifest["priors"]
-    prevalence = facts["prevalence"]
-    return Priors(
-        prevalence=tuple(prevalence) if isinstance(prevalence, list) else prevalence,
-        diagonal=facts["diagonal"],
-        off_diagonal=facts["off_diagonal"],
-        annotators=facts["annotators"],
-        by_question={name: tuple(alpha) for name, alpha in facts["by_question"].items()},
-    )
+    return Priors(**manifest["priors"])
 
 
 def _ballot(
-    fact: dict[str, Any],
-    items_by_fit: dict[Any, pl.DataFrame],
-    coded: dict[Any, pl.DataFrame],
-    score_r: Floats | None,
-    *,
-    rows: bool,
+    fact: dict[str, Any], items: pl.DataFrame, cast: pl.DataFrame, score_r: Floats | None, *, rows: bool
 ) -> Ballot:
     """Rebuild one ballot from the manifest and the tables; with the rows of its votes where columns were kept."""
-    question, part, labels = fact["question"], fact["part"], tuple(fact["labels"])
-    of_items = items_by_fit.get((question, part), pl.DataFrame(schema={"item": pl.Int64()}))
-    item_i = of_items["item"].to_numpy()
-    cast = coded.get((question,))
-    if cast is None:
-        item_v = annotator_v = np.empty(0, dtype=np.int64)
-        label, row_v = pl.Series([], dtype=pl.String), np.empty(0, dtype=np.int64)
-    else:
-        here = cast.filter(pl.col("item").is_in(of_items["item"].implode()))
-        item_v, annotator_v, label = here["item"].to_numpy(), here["annotator"].to_numpy(), here["label"]
-        row_v = here["row"].to_numpy().astype(np.int64)
+    labels, item_i = tuple(fact["labels"]), items["item"].to_numpy()
+    cast = cast.filter(pl.col("item").is_in(items["item"].implode()))
+    item_v, annotator_v, row_v = (cast[name].to_numpy() for name in ("item", "annotator", "row"))
     annotator_a, at_v = np.unique(annotator_v, return_inverse=True)
-    label_v = _label_codes(label, labels)
+    label_v = _label_codes(cast["label"], labels)
     ballot = ballot_from_codes(
-        question,
+        fact["question"],
         labels,
         item_v=np.searchsorted(item_i, item_v),
         annotator_v=at_v,
@@ -148,17 +131,17 @@ def _ballot(
         item_i=item_i.astype(np.int32),
         annotator_a=annotator_a.astype(np.int32),
         positive=labels.index(fact["positive"]) if fact["positive"] is not None else None,
-        count_i=of_items["count"].to_numpy(),
-        gold_i=_label_codes(of_items["gold"], labels),
-        published_i=_label_codes(of_items["published"], labels),
+        count_i=items["count"].to_numpy(),
+        gold_i=_label_codes(items["gold"], labels),
+        published_i=_label_codes(items["published"], labels),
     )
-    row_v = row_v[np.lexsort((label_v, at_v, item_v))]
+    row_v = row_v.astype(np.int64)[np.lexsort((label_v, at_v, item_v))]
     if "levels" in fact:
         score_v = score_r[row_v] if score_r is not None and fact["scale"] == "interval" else None
         ballot = replace(ballot, levels=tuple(fact["levels"]), score_v=score_v)
     if rows:
         ballot = replace(ballot, row_v=row_v)
-    return ballot if not part else ballot.take(np.arange(ballot.n_items), part=part)
+    return ballot if not fact["part"] else ballot.take(np.arange(ballot.n_items), part=fact["part"])
 
 
 def _code(ids: pl.Series, sorted_ids: pl.Series) -> pl.Series:
@@ -169,5 +152,5 @@ def _code(ids: pl.Series, sorted_ids: pl.Series) -> pl.Series:
 def _label_codes(names: pl.Series, labels: tuple[str, ...]) -> NDArray[np.int16]:
     """Return each name's position among the labels; `UNKNOWN` where there is none."""
     code_of = {label: code for code, label in enumerate(labels)}
-    codes = names.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int16) if len(names) else names
-    return np.asarray(codes.to_numpy(), dtype=np.int16) if len(names) else np.empty(0, dtype=np.int16)
+    codes = names.cast(pl.String).replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int16)
+    return np.asarray(codes.to_numpy(), dtype=np.int16)

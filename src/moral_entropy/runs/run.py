@@ -7,8 +7,10 @@ next, compare, export and training take a `Run`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError, UsageError, refuse_forked
 from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
+from moral_entropy.findings import Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
 from moral_entropy.runs.folder import (
@@ -110,7 +112,7 @@ class Run:
     manifest
         What went into the run and how it went: plain values, as in `manifest.json`.
     tables
-        Tables that are still to be made, by name; of a run on disk, those that stand in for its own.
+        Tables that are not on disk, or stand in for one there, by name: frames, and tables still to be made.
     path
         The run folder; None for a run in memory.
     consensus
@@ -125,7 +127,7 @@ class Run:
     """
 
     manifest: dict[str, Any]
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, Table | pl.DataFrame] = field(default_factory=dict)
     path: Path | None = None
     consensus: Consensus | None = None
 
@@ -161,19 +163,18 @@ class Run:
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None and name not in self.tables:
             return read_table(self.path, name, where=where)
-        if name not in self._frames:
-            table = self.tables[name]
-            self._frames[name] = pl.concat([pl.DataFrame(schema=table.schema), *table.frames()])
-        return self._frames[name] if where is None else self._frames[name].filter(where)
+        table = self.tables[name]
+        if isinstance(table, Table):
+            if name not in self._frames:
+                self._frames[name] = pl.concat([pl.DataFrame(schema=table.schema), *table.frames()])
+            table = self._frames[name]
+        return table if where is None else table.filter(where)
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Scan a table, so that only the columns asked for are read."""
         if self.path is None or name in self.tables or not self.has(name):
             return self.table(name).lazy()
         return scan_table(self.path, name)
-
-    def _chunks(self, name: str) -> Iterable[pl.DataFrame]:
-        return [self._frames[name]] if name in self._frames else self.tables[name].frames()
 
     @cached_property
     def _frames(self) -> dict[str, pl.DataFrame]:
@@ -242,7 +243,9 @@ class Run:
     @property
     def parts(self) -> dict[str, str]:
         """The parts of the entropy that the run tells apart: the name on screens by column of the tables."""
-        return shown_parts(self.model, between=self.between_groups)
+        fits = self.manifest["questions"]
+        votes_per_item = sum(fit["votes"] for fit in fits) / max(sum(fit["items_counted"] for fit in fits), 1)
+        return shown_parts(self.model, votes_per_item, between=self.between_groups)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -302,8 +305,9 @@ class Run:
         """Check figures of the run against limits, as `maximum=["uncertain=0.1"]`; each has an `outcome`."""
         from moral_entropy.rules.gate import check_limits
         from moral_entropy.verdict.figures import run_figures
+        from moral_entropy.verdict.rates import leading_rates
 
-        return check_limits(self.rules, maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
+        return check_limits(leading_rates(self), maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 
     def export(
         self, out: str | Path, *, to: Layout = "csv", force: bool = False, group: str | None = None,
@@ -338,37 +342,24 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the first screen says as plain values, the same as `moral-entropy audit --json` prints."""
-        from moral_entropy.verdict.summary import run_record
+        from moral_entropy.verdict.summary import Summary
 
-        return run_record(self)
+        return Summary(self).record()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: a run in memory with its tables made, a run on disk as the place where it is."""
-        frames = {name: self.table(name) for name in self.tables} if self.path is None else {}
-        return {"manifest": self.manifest, "path": self.path, "frames": frames}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Open a pickled run; its consensus stays where it was fitted."""
-        tables = {name: Table(frame.schema, partial(_only, frame)) for name, frame in state["frames"].items()}
-        vars(self).update(manifest=state["manifest"], path=state["path"], tables=tables, consensus=None)
+        """Return what is pickled: tables are made; the consensus stays where it was fitted."""
+        frames = {name: self.table(name) for name in self.tables}
+        return {"manifest": self.manifest, "tables": frames, "path": self.path, "consensus": None}
 
     def _repr_html_(self) -> str:
-        """Show verdict, headline figures and findings in a notebook."""
-        from moral_entropy.verdict.summary import summarise
-
-        return summarise(self).html()
+        """Show the first screen in a notebook."""
+        return f"<pre>{escape(repr(self))}</pre>"
 
     def markdown(self) -> str:
         """Return the first screen as Markdown."""
-        from moral_entropy.verdict.summary import summarise
+        from moral_entropy.verdict.summary import Summary
 
-        return summarise(self).markdown()
-
-    def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
-        """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
-        run = replace(self, manifest=manifest, tables={}, path=path)
-        vars(run).update({name: value for name, value in vars(self).items() if name in ("verdict", "checked")})
-        return run
+        return Summary(self).markdown()
 
     def save(self, path: str | Path, *, force: bool = False) -> Run:
         """Write the run folder, whole or not at all, and return the run on disk.
@@ -392,7 +383,8 @@ class Run:
         digests: dict[str, str] = {}
         for n, (name, table) in enumerate(self.tables.items()):
             file = folder / f"{name}.parquet"
-            write_table(file, table.schema, partial(self._chunks, name))
+            to_make = table.frames() if isinstance(table, Table) and name not in self._frames else [self.table(name)]
+            write_table(file, table.schema, to_make)
             digests[file.name] = digest_of(file)
             if advance is not None:
                 advance((n + 1) / len(self.tables))
@@ -400,26 +392,16 @@ class Run:
         parts = {path.name: digest_of(path) for path in sorted(folder.glob("*.parquet")) if path.is_dir()}
         write_manifest(folder, {**self.manifest, FILES: digests | parts})
 
-    @property
-    def in_one_line(self) -> str:
-        """What the run is about: votes, items, questions, and where it is."""
-        facts = self.manifest
-        names = ", ".join(question.name for question in self.questions)
-        return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {names}; {self.path or 'in memory'})"
-
     def __repr__(self) -> str:
         """Show what the run is about, then what the screen of `moral-entropy audit` shows."""
-        from moral_entropy.verdict.summary import summarise
+        from moral_entropy.verdict.summary import Summary
 
-        try:
-            return "\n".join([self.in_one_line, *summarise(self).lines()])
-        except Exception:
-            # A run whose tables are gone still has a name.
-            return self.in_one_line
-
-
-def _only(frame: pl.DataFrame) -> list[pl.DataFrame]:
-    return [frame]
+        facts, names = self.manifest, ", ".join(question.name for question in self.questions)
+        line = f"Run({facts['votes']:,} votes on {facts['items']:,} items; {names}; {self.path or 'in memory'})"
+        # A run whose tables are gone still has a name.
+        with suppress(Exception):
+            line = "\n".join([line, *Summary(self).lines()])
+        return line
 
 
 def read_run(path: str | Path) -> Run:
@@ -476,20 +458,14 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
     frame = as_run(run).findings.drop("code", strict=False)
-    level = pl.when(pl.col("level").is_in(list(RANK))).then("level").otherwise(pl.lit("info"))
-    texts = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
-    return [Finding(**row) for row in texts.with_columns(level=level).iter_rows(named=True)]
+    rows = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
+    return [Finding(**row) for row in rows.iter_rows(named=True)]
 
 
 def cautions(run: Run) -> list[Finding]:
     """List what should make a reader doubt, worst first: the worst of each kind, its text a title without full stop."""
     groups = merge_alike(name_where_needed(read_findings(run)))
     return [replace(worst, text=headline(worst, alike).removesuffix(".")) for worst, alike in groups]
-
-
-def caution_record(finding: Finding) -> dict[str, str]:
-    """Return a warning as plain values."""
-    return {name: getattr(finding, name) for name in ("code", "severity", "text", "meaning", "remedy")}
 
 
 def add_findings(run: Run, findings: Iterable[Finding]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -31,7 +32,6 @@ from moral_entropy.verdict.decisions import (
     Key,
     agreed,
     with_decisions,
-    with_rows,
 )
 from moral_entropy.verdict.rates import wrong_by
 from moral_entropy.verdict.sheet import KEYS, make_sheet, spot_checks
@@ -116,7 +116,7 @@ class Desk:
                 if self._sheets or rows.filter(purpose="measure").is_empty():
                     # An error where all items are on sheets already.
                     with suppress(UsageError):
-                        rows = pl.concat([rows, make_sheet(with_rows(self.run, rows))])
+                        rows = pl.concat([rows, make_sheet(replace(self.run, tables={"spot_checks": rows}))])
                 self._sheets.append(rows)
             return self._sheets[n_more]
 

@@ -1,35 +1,27 @@
-"""Checked labels → the share of all labels that is wrong: of the consensus, of every rule and of every annotator.
+"""Checked labels → the share of all labels that is wrong, and of the votes of every annotator.
 
 Labels are checked by a spot check or, where none was made, by gold. Sheets of several spot checks add up; those made to
-repair labels measure nothing. The interval is Jeffreys', narrower where labels were drawn in proportion to their risk.
-Whether labels are shown to be good enough rests on the exact bounds of Clopper and Pearson.
+repair labels measure nothing. The interval is Jeffreys'. Whether labels are shown to be good enough rests on the exact
+bounds of Clopper and Pearson.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy.special import expit, log_expit, logit
 
-from moral_entropy.items.states import positions
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
-from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
-from moral_entropy.runs.run import Question, Run
+from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.figures import annotator_shares
-from moral_entropy.verdict.rates import pooled_rates, wrong_by
-from moral_entropy.verdict.sheet import KEYS, from_blocks, spot_checks
-from moral_entropy.votes.table import UNKNOWN, Floats
-
-SLOPE, SLOPE_SD = 1.0, 0.5
-"""How steeply the logit of the true risk follows that of p, before any label is checked: as p says, give or take. Over
-sets with gold it is 0.4 to 1.9."""
+from moral_entropy.verdict.rates import pooled_rates
+from moral_entropy.verdict.sheet import KEYS, spot_checks
+from moral_entropy.votes.table import Floats
 
 MOST_CHECKS = 100_000
 """Largest number of checks that anybody is told to make."""
@@ -37,9 +29,6 @@ MOST_CHECKS = 100_000
 FIGURES = ("checked", "wrong", "value", "low", "high")
 CHECKED = pl.Schema(dict.fromkeys(("kind", "name"), pl.String()) | dict.fromkeys(FIGURES, pl.Float64()))
 CHECKED["checked"] = pl.Int64()
-
-Row = tuple[str, int, float, float, float, float]
-"""Who or what was checked, and its `FIGURES`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ class ErrorRate:
 
 def error_rate(
     wrong_j: Floats | Sequence[float], population: float, *, weight_j: Floats | Sequence[float] | None = None,
-    risk_j: Floats | Sequence[float] | None = None, mass: float = 0.9,
+    mass: float = 0.9,
 ) -> ErrorRate:  # fmt: skip
     """Estimate the share of wrong labels from checked ones.
 
@@ -80,8 +69,6 @@ def error_rate(
         How many labels there are. What is checked is known: where most of them were, the interval is narrow.
     weight_j
         For how many labels each stands.
-    risk_j
-        How probably each is wrong by p, where one label was drawn from each block of labels that are alike in it.
     mass
         Mass of the interval.
 
@@ -97,48 +84,20 @@ def error_rate(
     if not total:
         return ErrorRate(0, 0.0, float("nan"), 0.0, 1.0, 0.0, 1.0)
     share, worth = float(wrong @ weight) / total, total**2 / float(weight @ weight)
-    gain = 1.0 if risk_j is None else _gain(wrong, weight / total, np.asarray(risk_j, dtype=float), worth)
-    return _rate(len(wrong), float(wrong.sum()), share, worth, population, mass, gain)
+    return _rate(len(wrong), float(wrong.sum()), share, worth, population, mass)
 
 
-def _rate(
-    checked: int, wrong: float, share: float, worth: float, population: float, mass: float, gain: float = 1.0
-) -> ErrorRate:
+def _rate(checked: int, wrong: float, share: float, worth: float, population: float, mass: float) -> ErrorRate:
     """Return the share with its interval; `worth` is how many equally weighted checks there are (Kish 1965)."""
     unseen = max(1.0 - checked / population, 0.0)
     if unseen < 1e-9:
         return ErrorRate(checked, wrong, share, share, share, share, share)
     # Sampling without replacement is worth that many draws with it.
-    n = worth / unseen
-    low, high = (float(end) for end in jeffreys_interval(np.asarray(share * n * gain), np.asarray(n * gain), mass))
-    at_least, bound = (float(end) for end in exact_interval(np.asarray(share * n), np.asarray(n), mass))
+    n = np.asarray(worth / unseen)
+    low, high, at_least, bound = (float(end) for interval in (jeffreys_interval, exact_interval)
+                                  for end in interval(share * n, n, mass))  # fmt: skip
     low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
     return ErrorRate(checked, wrong, share, low, high, at_least, bound)
-
-
-def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> float:
-    """Return by how much less the share varies than over labels drawn without regard to their risk.
-
-    In a block of labels with the risk r one draw varies by r (1 - r), and without blocks by share (1 - share). How
-    steeply the true risk follows that of p is learnt from the checked labels themselves.
-    """
-    share = float(wrong_j @ weight_j)
-    if wrong_j.min() == wrong_j.max():
-        return 1.0
-    # Late: few commands need it, and it takes long to load.
-    from scipy.optimize import minimize
-
-    x_j = logit(np.clip(risk_j, 1e-6, 1.0 - 1e-6))
-    sign_j, off_j = 2.0 * wrong_j - 1.0, x_j - np.average(x_j, weights=weight_j)
-
-    def penalised(at: Floats) -> float:
-        # The logit of the risk is a + b x: a is free, b is drawn towards `SLOPE`.
-        likelihood = (weight_j * worth) @ log_expit(sign_j * (at[0] + at[1] * off_j))
-        return float((at[1] - SLOPE) ** 2 / (2.0 * SLOPE_SD**2) - likelihood)
-
-    at = minimize(penalised, [float(logit(share)), SLOPE], tol=1e-9).x
-    true_j = expit(at[0] + at[1] * off_j)
-    return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
 
 
 def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
@@ -241,117 +200,47 @@ def spot_checks_of(run: Run) -> Checks | None:
     rows = rows.filter(pl.col("answer").is_not_null().any().over("sheet"))
     if rows.is_empty():
         return None
-    items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode()))
-    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "published", "risk", now="label")
+    items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode())).select(*KEYS, now="label")
     rows = rows.rename({"answer": "truth"}).join(items, on=KEYS, how="inner", maintain_order="left")
     # Of a run whose labels are the answers, what was wrong before.
     rows = rows.with_columns(label=pl.coalesce("label", "now"))
-    in_blocks = all(from_blocks(sheet["weight"].to_numpy()) for _, sheet in rows.group_by("sheet"))
     # A sheet counts as often as it has rows, and within it each row by its block.
     weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
     answered, every = rows.drop_nulls("truth").with_columns(weight), rows.with_columns(weight)
-    population = float(run.scan("items").select(pl.col("count").sum()).collect(engine="streaming").item())
-    error = error_rate(
-        answered.select(how_wrong(run)).to_series().to_numpy(), population, weight_j=answered["weight"].to_numpy(),
-        risk_j=answered["risk"].to_numpy() if in_blocks else None, mass=run.interval,
-    )  # fmt: skip
+    population = float(sum(fit["items_counted"] for fit in run.manifest["questions"]))
     # A row is left blank where the answer is hard: nobody knows that its label is right.
-    not_right = every["truth"].ne_missing(every["label"]).to_numpy()
-    worst = error_rate(not_right, population, weight_j=every["weight"].to_numpy(), mass=run.interval)
+    error, worst = (
+        error_rate(sheet.select(wrong).to_series().to_numpy(), population, weight_j=sheet["weight"].to_numpy(),
+                   mass=run.interval)
+        for sheet, wrong in ((answered, how_wrong(run)), (every, pl.col("truth").ne_missing(pl.col("label"))))
+    )  # fmt: skip
     return Checks("spot check", error, worst, population, every.height - answered.height, answered)
 
 
 def checked_frame(run: Run) -> pl.DataFrame:
-    """Return what the checks found of the consensus, each rule and each annotator: `CHECKED`.
+    """Return what the checks found of the consensus, of each annotator and, where gold checks, each rule: `CHECKED`.
 
-    The intervals of annotators against gold are exact. Annotators come worst first: those who are surely wrong most
-    often.
+    Annotators come worst first, those who are surely wrong most often; their intervals are exact.
     """
     checks = checks_of(run)
     if checks is None:
         return pl.DataFrame(schema=CHECKED)
+    error, labels = checks.error, None
+    rows = [("consensus", "consensus", error.checked, error.wrong, error.value, error.low, error.high)]
     if checks.rows is None:
-        rules, people = _rules_against_gold(run, checks), _people_against_gold(run)
+        rates = pooled_rates(run, "gold")
+        for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
+            if (row := rates.get((name, "disagreement"))) is not None:
+                # Where gold knows all labels, there is no interval.
+                no_ends = error.checked >= checks.population or row["low"] is None
+                low, high = (row["value"],) * 2 if no_ends else (row["low"], row["high"])
+                rows.append(("rule", name, row["n"], row["value"] * row["n"], row["value"], low, high))
     else:
-        votes = _votes_on(run, checks.rows)
-        rules, people = _rules(run, checks, checks.rows, votes), _people(votes, run.interval)
-    worst_first = sorted(people, key=lambda person: -round(person[4], DECIMALS))
-    rows = [("consensus", *_row("consensus", checks.error)), *(("rule", *rule) for rule in rules),
-            *(("annotator", *person) for person in worst_first)]  # fmt: skip
-    return pl.DataFrame(rows, schema=CHECKED, orient="row")
-
-
-def _row(name: str, rate: ErrorRate) -> Row:
-    return name, rate.checked, rate.wrong, rate.value, rate.low, rate.high
-
-
-def _votes_on(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the votes on the checked items, with the truth."""
-    if not run.has("votes"):
-        nobody = pl.lit(None, dtype=pl.String).alias("annotator")
-        return rows.select(*KEYS, nobody, "label", "truth", "weight").clear()
-    votes = run.table("votes", where=pl.col("item").is_in(rows["item"].unique().implode()))
-    return votes.join(rows.select(*KEYS, "truth", "weight"), on=KEYS, how="inner", maintain_order="left")
-
-
-def _people(votes: pl.DataFrame, mass: float) -> Iterator[Row]:
-    by_name = votes.drop_nulls("annotator").group_by(pl.col("annotator").cast(pl.String))
-    for (annotator,), mine in sorted(by_name, key=lambda pair: str(pair[0][0])):
-        wrong_j, weight_j = (mine["label"] != mine["truth"]).to_numpy(), mine["weight"].to_numpy()
-        yield _row(str(annotator), error_rate(wrong_j, math.inf, weight_j=weight_j, mass=mass))
-
-
-def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[Row]:
-    """Yield what each hard rule got wrong on the checked items that have votes."""
-    names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
-    best = (run.manifest.get("best_rule") or {}).get("rule")
-    parts = [rows.filter(question=question.name) for question in run.questions]
-    weight_j = np.concatenate([part["weight"].to_numpy() for part in parts])
-    for name in dict.fromkeys([*names, *([best] if best else [])]):
-        try:
-            rule = rule_named(name)
-        except Exception:
-            # A rule of a package that is not installed here.
-            continue
-        wrong = [_wrong_of(rule, question, part, votes) for question, part in zip(run.questions, parts, strict=True)]
-        wrong_j = np.concatenate(wrong)
-        labelled = ~np.isnan(wrong_j)
-        if not rule.soft and labelled.any():
-            rate = error_rate(wrong_j[labelled], checks.population, weight_j=weight_j[labelled], mass=run.interval)
-            yield _row(name, rate)
-
-
-def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats:
-    """Return how probably the rule's label is wrong, item by item; NaN where it says nothing."""
-    labels = list(question.labels)
-    truth_j = positions(rows["truth"], labels, default=UNKNOWN)
-    if rule.sees == PUBLISHED.sees:
-        said_j = positions(rows["published"], labels, default=UNKNOWN)
-        return np.where(rows["published"].is_null(), np.nan, said_j != truth_j)
-    places = rows.select("item").with_row_index("at")
-    cast = votes.filter(question=question.name).join(places, on="item", how="inner")
-    counts_jk = np.zeros((rows.height, len(labels)), dtype=np.int64)
-    np.add.at(counts_jk, (cast["at"].to_numpy(), positions(cast["label"], labels, default=0)), 1)
-    if question.positive is None:
-        if rule.name != PLURALITY.name:
-            return np.full(rows.height, np.nan)
-        score_jk = np.stack([rule.scores(counts_jk, k) for k in range(len(labels))], axis=1)
-        return np.asarray(1.0 - score_jk[np.arange(rows.height), truth_j])
-    positive = labels.index(question.positive)
-    yes_j = rule.scores(counts_jk, positive)
-    return np.where(truth_j == positive, 1.0 - yes_j, yes_j)
-
-
-def _rules_against_gold(run: Run, checks: Checks) -> Iterator[Row]:
-    """Yield what the audit found against gold; where gold knows all labels, without an interval."""
-    all_known, rates = checks.error.checked >= checks.population, pooled_rates(run, "gold")
-    for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
-        if (row := rates.get((name, "disagreement"))) is not None:
-            low, high = (row["value"] if all_known or row[end] is None else row[end] for end in ("low", "high"))
-            yield name, row["n"], row["value"] * row["n"], row["value"], low, high
-
-
-def _people_against_gold(run: Run) -> Iterator[Row]:
-    """Yield how many of every annotator's votes gold says are wrong, over all questions, with an exact interval."""
-    for name, right, n, low, high in annotator_shares(run, "gold").filter(question="").drop("question").iter_rows():
-        yield name, n, round(n - right, DECIMALS), 1.0 - right / n, 1.0 - high, 1.0 - low
+        labels = checks.rows.lazy().select(*KEYS, "truth", count=pl.lit(1.0))
+    wrong = (pl.col("n") - pl.col("right")).round(DECIMALS)
+    people = annotator_shares(run, labels).filter(question="").select(
+        kind=pl.lit("annotator"), name="annotator", checked="n", wrong=wrong, value=1.0 - pl.col("right") / pl.col("n"),
+        low=1.0 - pl.col("high"), high=1.0 - pl.col("low"),
+    )  # fmt: skip
+    worst_first = people.sort(-pl.col("low").round(DECIMALS), maintain_order=True)
+    return pl.concat([pl.DataFrame(rows, schema=CHECKED, orient="row"), worst_first])

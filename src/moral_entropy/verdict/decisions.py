@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import FileError, VotesError
-from moral_entropy.runs.run import Run, Table
+from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.verdict.sheet import KEYS, spot_checks
 
@@ -42,7 +42,6 @@ class DecisionLog:
     def __init__(self, path: Path) -> None:
         self.path, self.n_torn = path, 0
         self._entries: list[Decision] = []
-        self._standing: tuple[Any, dict[Key, dict[str, Decision]]] = (None, {})
         self._ids: set[str] = set()
         self._size, self._lock = 0, Lock()
 
@@ -54,10 +53,7 @@ class DecisionLog:
 
     def standing(self) -> dict[Key, dict[str, Decision]]:
         """Return the decisions that stand, by question and item, then by person."""
-        entries = self.entries()
-        if entries is not self._standing[0]:
-            self._standing = (entries, standing(entries))
-        return self._standing[1]
+        return standing(self.entries())
 
     def decided(self) -> dict[Key, Decision]:
         """Return the decision on every item that has one."""
@@ -190,11 +186,6 @@ def read_decisions(path: str | Path) -> pl.DataFrame:
     return rows
 
 
-def with_rows(run: Run, rows: pl.DataFrame) -> Run:
-    """Return a run with these rows as its spot checks; what is on disk stays as it is."""
-    return replace(run, tables={**run.tables, "spot_checks": Table(rows.schema, lambda: [rows])})
-
-
 def with_decisions(run: Run, entries: Iterable[Decision], sheet: pl.DataFrame | None = None) -> Run:
     """Return a run with decisions as the answers of its spot checks; what is on disk stays as it is.
 
@@ -209,4 +200,5 @@ def with_decisions(run: Run, entries: Iterable[Decision], sheet: pl.DataFrame | 
     """
     rows = spot_checks(run) if sheet is None else sheet
     decisions = decided_rows(entries, rows.schema["item"])
-    return with_rows(run, pl.concat([rows.join(decisions, on=KEYS, how="anti", maintain_order="left"), decisions]))
+    rows = pl.concat([rows.join(decisions, on=KEYS, how="anti", maintain_order="left"), decisions])
+    return replace(run, tables={**run.tables, "spot_checks": rows})

@@ -21,8 +21,10 @@ from moral_entropy.model.entropy import MOST_WRONG
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import DECIMALS, TIE
 from moral_entropy.verdict.rates import mean_over_items, wrong_by
+from moral_entropy.verdict.sheet import KEYS
 
 ORDER = ("unknown", "not yet", "ship soft", "ship")
 """Verdicts, from worst to best."""
@@ -96,51 +98,41 @@ def _below_chance(run: Run) -> Row:
 
 def _annotators(run: Run) -> Iterator[tuple[str, Row]]:
     """Yield the accuracy of every annotator: on each question, and on all."""
-    for reference, suffix in (("consensus", ""), ("gold", "@gold")):
-        for question, annotator, right, n, low, high in annotator_shares(run, reference).iter_rows():
-            yield (
-                _name(f"{ANNOTATOR}{annotator}.accuracy{suffix}", {"question": question}),
-                _row(right / n, low, high, n),
-            )
+    consensus = run.scan("items").select(*KEYS, "count", truth="label")
+    for suffix, labels in {"": consensus, "@gold": None}.items():
+        for question, annotator, right, n, low, high in annotator_shares(run, labels).iter_rows():
+            name = _name(f"{ANNOTATOR}{annotator}.accuracy{suffix}", {"question": question})
+            yield name, _row(right / n, low, high, n)
 
 
-def annotator_shares(run: Run, reference: str) -> pl.DataFrame:
-    """Count every annotator's votes that are the consensus label, or gold's: by question, and over all (question "").
+def annotator_shares(run: Run, labels: pl.LazyFrame | None) -> pl.DataFrame:
+    """Count every annotator's votes that are right, by question, and over all (question "").
+
+    Parameters
+    ----------
+    run
+        The run.
+    labels
+        What is right: question, item, truth, and count, for how many items each stands. None for gold, by which the
+        table of annotators has counted.
 
     Returns
     -------
     pl.DataFrame
         question, annotator, right, n, and the exact interval of the share of right ones: low, high.
     """
-    annotator, n = pl.col("annotator").cast(pl.String), pl.col("n").round().cast(pl.Int64)
-    if reference == "gold":
-        gold = run.annotators.lazy().filter(pl.col("gold_votes") > 0)
-        counts = gold.select(
-            "question", annotator, right=pl.col("gold_accuracy") * pl.col("gold_votes"), n="gold_votes"
-        )
-    elif not run.has("votes"):
-        counts = pl.LazyFrame(
-            schema={"question": pl.String, "annotator": pl.String, "right": pl.Float64, "n": pl.Int64}
-        )
+    annotator = pl.col("annotator").cast(pl.String)
+    if labels is None:
+        right = pl.col("gold_accuracy") * pl.col("gold_votes")
+        counts = run.annotators.lazy().select("question", annotator, right=right, n="gold_votes")
     else:
-        labels = run.scan("items").select("question", "item", consensus="label", weight="count")
-        votes = run.scan("votes").join(labels, on=["question", "item"], how="inner")
-        matching = pl.col("weight") * (pl.col("label") == pl.col("consensus"))
-        counts = votes.group_by("question", annotator).agg(right=matching.sum(), n=pl.col("weight").sum())
-        counts = counts.sort("question", "annotator")
-    by_question = counts.drop_nulls("annotator").with_columns(n).collect(engine="streaming")
+        votes = run.scan("votes") if run.has("votes") else pl.LazyFrame(schema=SCHEMAS["votes"])
+        right = pl.col("count") * (pl.col("label") == pl.col("truth"))
+        people = votes.join(labels, on=KEYS, how="inner").group_by("question", annotator)
+        counts = people.agg(right=right.sum(), n=pl.col("count").sum()).sort("question", "annotator")
+    counts = counts.drop_nulls().filter(pl.col("n") > 0).with_columns(pl.col("n").round().cast(pl.Int64))
+    by_question = counts.collect(engine="streaming")
     pooled = by_question.group_by("annotator", maintain_order=True).agg(pl.col("right", "n").sum(), question=pl.lit(""))
     frame = pl.concat([by_question, pooled.select(by_question.columns)])
     low, high = exact_interval(frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy(), run.interval)
     return frame.with_columns(low=low, high=high)
-
-
-def is_at_least(answer: str, least: str) -> bool:
-    """Return whether a verdict is as good as one that is asked for.
-
-    Examples
-    --------
-    >>> is_at_least("ship", "ship soft"), is_at_least("unknown", "ship soft")
-    (True, False)
-    """
-    return ORDER.index(answer) >= ORDER.index(least)

@@ -163,20 +163,6 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
     return matches
 
 
-def interval_in_percent(value: float, low: float | None = None, high: float | None = None) -> str:
-    """Show a share in per cent with its interval, which is rounded outward so that it holds what it holds.
-
-    Examples
-    --------
-    >>> interval_in_percent(0.218, 0.209, 0.221), interval_in_percent(0.0065, 0.0062, 0.0071)
-    ('21.8 (20–23)', '0.7 (0.6–0.8)')
-    """
-    text = f"{tie_key(100 * value):z.1f}"
-    if low is None or high is None or tie_key(high - low) == 0 == tie_key(value - low):
-        return text
-    return f"{text} ({'–'.join(ends_in_percent(low, high))})"
-
-
 def ends_in_percent(low: float, high: float) -> tuple[str, str]:
     """Show the ends of an interval of a share in per cent, rounded outward.
 

@@ -22,10 +22,9 @@ import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file, without_formulas
-from moral_entropy.option_fields import as_plain
 from moral_entropy.options import VerdictOptions
 from moral_entropy.runs.folder import change_manifest, note_files
-from moral_entropy.runs.run import Run, Table
+from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import wrong_by
@@ -84,19 +83,6 @@ def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints
     return order_i[at], np.bincount(inverse, weights=np.diff(edge_b).astype(float), minlength=len(at)).astype(float)
 
 
-def from_blocks(weight_b: Floats) -> bool:
-    """Tell from the weights of a sheet whether each of its items was drawn from a block of its own.
-
-    Examples
-    --------
-    >>> from_blocks(draw_blocks(np.arange(100), np.ones(100), 30, seed=0)[1])
-    True
-    >>> from_blocks(draw_blocks(np.arange(100), np.ones(100), 40, seed=0)[1])
-    False
-    """
-    return bool(len(weight_b) > 0 and weight_b.min() >= 1.0 / MOST_CHECKED)
-
-
 def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: int | None = None) -> pl.DataFrame:
     """Choose items to check that no earlier sheet of the run has.
 
@@ -116,8 +102,10 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
     pl.DataFrame
         question, item, sheet, purpose, weight, answer (empty).
     """
-    earlier = spot_checks(run)
-    items = _candidates(run, earlier)
+    earlier, rows = spot_checks(run), run.scan("items").with_row_index("row")
+    unseen = rows.join(earlier.lazy().select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
+    # Names stay on disk: there may be very many.
+    items = unseen.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
     if items.is_empty():
         msg = f"every item of {run.where} is on an earlier sheet already."
         raise UsageError(msg)
@@ -134,7 +122,7 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
         back = np.argsort(drawn_b, kind="stable")
         drawn_b, weight = drawn_b[back], weight[back]
     row_b = items["row"].gather(drawn_b)
-    names = run.scan("items").with_row_index("row").filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
+    names = rows.filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
     sheet = pl.DataFrame({"row": row_b, "weight": weight}).join(
         names.collect(engine="streaming"), on="row", how="left", maintain_order="left"
     )
@@ -145,17 +133,6 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
 
 def _as_rows(sheet: pl.DataFrame) -> pl.DataFrame:
     return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]), extra_columns="ignore")
-
-
-def _candidates(run: Run, earlier: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the items that may be on a sheet, with how sure the consensus is of each.
-
-    Their names stay on disk: there may be very many.
-    """
-    rows = run.scan("items").with_row_index("row")
-    if not earlier.is_empty():
-        rows = rows.join(earlier.lazy().select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
-    return rows.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
 
 
 def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
@@ -208,7 +185,7 @@ def with_answers(run: Run, sources: Iterable[Any]) -> Run:
     if run.path is not None:
         _write_checks(run.path, rows)
         return replace(run)
-    return replace(run, tables={**run.tables, "spot_checks": Table(rows.schema, lambda: [rows])})
+    return replace(run, tables={**run.tables, "spot_checks": rows})
 
 
 def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Path | None = None) -> Path:
@@ -232,8 +209,7 @@ def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Pat
 def with_tolerance(run: Run, tolerance: float) -> Run:
     """Return a run folder in which another share of wrong labels is tolerated."""
     options = run.manifest["options"]
-    new_options = as_plain(VerdictOptions(tolerance=tolerance))
-    verdict = {**new_options, **options.get("verdict", {}), "tolerance": new_options["tolerance"]}
+    verdict = options.get("verdict", {}) | {"tolerance": VerdictOptions(tolerance=tolerance).tolerance}
     return replace(run, manifest=change_manifest(run.folder, options={**options, "verdict": verdict}))
 
 
@@ -261,25 +237,37 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     """Read one filled-in sheet."""
     table = open_source(source)
     _require_columns(table)
-    rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER, "sheet")})
-    rows = rows.with_columns(_questions(run, table), _weights(table))
+    labels_of = {question.name: question.labels for question in run.questions}
+    if "question" not in table.columns and len(labels_of) > 1:
+        refuse(
+            f"{table.name} does not say which of the {len(labels_of)} questions an answer is about "
+            f"({', '.join(labels_of)}). Keep the column question of the sheet."
+        )
+    missing = {"item": "", ANSWER: "", "sheet": "", "question": next(iter(labels_of))}
+    rows = pl.DataFrame([_texts(table, name, text) for name, text in missing.items()]).with_columns(_weights(table))
     if (rows[ANSWER] == "").all():
         refuse(f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}.")
     # The label as it is now: answers may become the labels of a later run.
-    items = run.scan("items").select(*KEYS, "label").collect(engine="streaming")
-    keyed = items.with_columns(key=pl.col("item").cast(pl.String))
-    rows = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
+    items = run.scan("items").select(*KEYS, "label", key=pl.col("item").cast(pl.String)).collect(engine="streaming")
+    rows = rows.rename({"item": "key"}).join(items, on=["question", "key"], how="left", maintain_order="left")
     answered, blank = (rows.filter(part) for part in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
     _check_answers(answered, table.name, run)
-    labels = [_label(run, table.name, *row) for row in answered.select("question", "item", ANSWER).iter_rows()]
+    labels = []
+    for question, item, answer in answered.select(*KEYS, ANSWER).iter_rows():
+        at = match_label(answer, labels_of[question])
+        if at is None:
+            refuse(
+                f"{table.name} answers {answer!r} for item {item!r}, which is no label of {question!r}. Labels: "
+                f"{', '.join(labels_of[question])}. Leave the cell empty where you cannot tell."
+            )
+        labels.append(labels_of[question][at])
     answered = answered.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
     blank = blank.drop_nulls("item").with_columns(pl.lit(None, dtype=pl.String).alias(ANSWER))
     # Sheets are numbered as they were written; rows of nobody's sheet are a random one.
     parts = pl.col("sheet").str.extract_groups(r"^(measure|repair)-(\d+)$")
     purpose, number = parts.struct[0].fill_null("measure"), parts.struct[1].cast(pl.Int32).fill_null(1)
     sheet = pl.concat([answered, blank]).unique(KEYS, keep="first", maintain_order=True)
-    sheet = sheet.with_columns(purpose=purpose, sheet=number)
-    return _as_rows(sheet)
+    return _as_rows(sheet.with_columns(purpose=purpose, sheet=number))
 
 
 def _require_columns(table: Source) -> None:
@@ -291,24 +279,12 @@ def _require_columns(table: Source) -> None:
             )
 
 
-def _texts(table: Source, name: str) -> pl.Series:
+def _texts(table: Source, name: str, missing: str) -> pl.Series:
     if name not in table.columns:
-        return pl.repeat("", table.rows, eager=True).alias(name)
+        return pl.repeat(missing, table.rows, eager=True).alias(name)
     texts = table.column(name).cast(pl.String).fill_null("").str.strip_chars()
     # A spreadsheet keeps the apostrophe that guards a text from being read as a formula.
     return texts.str.replace(r"^'([=+\-@])", "$1").alias(name)
-
-
-def _questions(run: Run, table: Source) -> pl.Series:
-    names = [question.name for question in run.questions]
-    if "question" in table.columns:
-        return _texts(table, "question")
-    if len(names) > 1:
-        refuse(
-            f"{table.name} does not say which of the {len(names)} questions an answer is about ({', '.join(names)}). "
-            "Keep the column question of the sheet."
-        )
-    return pl.repeat(names[0], table.rows, eager=True).alias("question")
 
 
 def _weights(table: Source) -> pl.Series:
@@ -341,14 +317,3 @@ def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
             f"{twice.height:,} items of {name} have two answers. First: item {first['item']!r} is "
             f"{first[ANSWER][0]!r} and {first[ANSWER][1]!r}. Keep one."
         )
-
-
-def _label(run: Run, name: str, question: str, item: object, answer: str) -> str:
-    labels = next(entry.labels for entry in run.questions if entry.name == question)
-    at = match_label(answer, labels)
-    if at is None:
-        refuse(
-            f"{name} answers {answer!r} for item {item!r}, which is no label of {question!r}. Labels: "
-            f"{', '.join(labels)}. Leave the cell empty where you cannot tell."
-        )
-    return labels[at]

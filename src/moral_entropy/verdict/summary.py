@@ -1,16 +1,14 @@
 """Run → its first screen: what was read, a row per question, whom and what to look at, the next command.
 
-`summarise` makes it, and nobody else: the terminal, `print(run)`, `run.markdown()`, notebooks and `--json` show one
-`Summary`. Every number on it is either counted from votes and labels or was held against planted truths
-(`tests/truth/test_first_screen.py`).
+The terminal, `print(run)`, `run.markdown()`, notebooks and `--json` show one `Summary`. Every number on it is either
+counted from votes and labels or was held against planted truths (`tests/truth/test_first_screen.py`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
@@ -19,22 +17,28 @@ import polars as pl
 
 from moral_entropy.errors import harmless
 from moral_entropy.findings import Finding, many
-from moral_entropy.markup import html_table, markdown_table, markdown_text
+from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
-from moral_entropy.runs.run import Run, caution_record, cautions
+from moral_entropy.runs.run import Run, cautions
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.checked import gold_sums
 from moral_entropy.verdict.figures import run_figures
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.sheet import ROWS, sheet_name
-from moral_entropy.verdict.verdict import Verdict, n_labels
+from moral_entropy.verdict.verdict import n_labels
 
 NARROW, WIDE = 80, 120
 """Columns of the screen: at least and at most."""
 
 LINES = {"notes": 5, "rows": 6, "checked": 4, "groups": 3, "warnings": 6}
 """Most lines of each part: 25 in all with the heading, the header and the two last lines."""
+
+MOST_UNREAD = 6
+"""Columns that were not read and are named."""
+
+TYPING, POSITIVE = "rare labels may be typing errors", "positive label:"
+"""Beginnings of notes: one that asks for something, and one that few need."""
 
 REPORT = "report.html"
 
@@ -44,43 +48,42 @@ FEW_VOTES, GAP, SURE = 20, 0.10, 0.99
 OFF_SCREEN = ("pareto_k", "information_left")
 """Metrics of doubts about intervals, of which the screen shows none: the report and --verbose tell them."""
 
+READ = ("rows", "votes", "items", "annotators", "items_without_votes", "columns", "guessed", "notes", "dropped")
+QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotators", "entropy", "ambiguity",
+            "doubt_votes", "doubt_annotators", BETWEEN, "uncertain", "ambiguous", "converged")  # fmt: skip
+FINDING = ("code", "severity", "text", "meaning", "remedy")
+"""What the record has of the reading, of every question and of every finding."""
+
 HEADS = ("question", "agreement", "uncertain", "majority differs", "wrong if independent")
 SHARED = "Shared mistakes come on top, and votes cannot show them"
 
 
-@dataclass(frozen=True, eq=False)
 class Summary:
     """What a reader of a run sees first.
 
-    Parameters
+    Attributes
     ----------
-    run, verdict
-        The run, and what checked labels say of it.
+    run
+        The run.
     heading, notes
         What was read, and how.
     questions
-        One row per fit, the worst first where there are many: question, alpha, uncertain, differs, low and high (of the
-        share of wrong labels), gold (how many known answers that rests on; None where it is from votes alone).
-    sentences
-        What checked labels say, or how to check.
-    warnings
-        Whom and what to look at, worst first, each one sentence.
-    findings
-        Every finding that should make a reader doubt, with its meaning and what to do.
+        One row per fit, the worst first where there are many: see `question_rows`.
+    sentences, groups
+        What checked labels say, or how to check; what was found about groups of annotators.
+    findings, warnings
+        Every finding that should make a reader doubt; whom and what to look at, worst first, each one sentence.
     commands
         By name, what to type or open next.
     """
 
-    run: Run
-    verdict: Verdict
-    heading: str
-    notes: Sequence[str]
-    questions: Sequence[dict[str, Any]]
-    sentences: Sequence[str]
-    groups: Sequence[str]
-    warnings: Sequence[str]
-    findings: Sequence[Finding]
-    commands: dict[str, str]
+    def __init__(self, run: Run) -> None:
+        self.run, self.findings = run, cautions(run)
+        self.heading, self.notes = _heading(run.manifest), list(reading_notes(run.manifest))
+        self.questions, self.sentences = question_rows(run), _sentences(run)
+        groups = run.manifest.get("groups") or {"notes": [], "sentences": []}
+        self.groups: list[str] = [*groups["notes"], *groups["sentences"]]
+        self.warnings, self.commands = list(_warnings(run, self.findings)), _commands(run)
 
     def lines(self, width: int = NARROW) -> list[str]:
         """Return the first screen: at most 25 lines, none wider than the window but for names of files.
@@ -115,32 +118,32 @@ class Summary:
         parts = f"**{markdown_text(self.heading)}**", "\n".join(texts), table, footer, "\n".join(last)
         return "\n\n".join(filter(None, parts)) + "\n"
 
-    def html(self) -> str:
-        """Return the same for a notebook."""
-        heads, rows, footer = self._table(WIDE)
-        texts = [*self.notes, *self.sentences, *self.groups, footer, *(f"! {text}" for text in self.warnings),
-                 *(f"{name}: {command}" for name, command in self.commands.items())]  # fmt: skip
-        paragraphs = (f"<p>{escape(text)}</p>" for text in texts if text)
-        return "\n".join([f"<p><b>{escape(self.heading)}</b></p>", html_table(heads, rows), *paragraphs])
-
     def record(self) -> dict[str, Any]:
         """Return the same as plain values, with the figures as numbers: what `audit --json` prints."""
-        run, paths = self.run, dict[str, str]()
+        run, manifest, paths, questions = self.run, self.run.manifest, dict[str, str](), []
+        for fit in manifest["questions"]:
+            # The share of every label is by the consensus; with two labels that of yes has its name.
+            yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
+            facts = {name: fit[name] for name in QUESTION if name in fit}
+            questions.append(facts | yes | {"shares": fit["prevalence"]})
         if run.path is not None:
             files = {"run": run.path, "report": run.path / REPORT, "spot_check": run.path / sheet_name(1)}
             paths = {name: str(file) for name, file in files.items() if file.exists()}
         return {
-            "verdict": asdict(self.verdict),
-            "summary": {"questions": list(self.questions), "sentences": list(self.sentences),
-                        "warnings": list(self.warnings)},
+            "version": manifest["version"],
+            "source": manifest["input"]["source"],
+            "read": {name: manifest[name] for name in READ},
+            "questions": questions,
+            "verdict": asdict(run.verdict),
+            "summary": {"questions": self.questions, "sentences": self.sentences, "warnings": self.warnings},
             "figures": run_figures(run, annotators=False, domains=False),
-            "findings": [caution_record(finding) for finding in self.findings],
+            "findings": [{name: getattr(finding, name) for name in FINDING} for finding in self.findings],
             "rules": pooled_rules(run),
-            "best_rule": run.manifest.get("best_rule"),
-            "advice": run.manifest["advice"],
+            "best_rule": manifest.get("best_rule"),
+            "advice": manifest["advice"],
             "checked": run.checked.to_dicts(),
             "paths": paths,
-        }  # fmt: skip
+        }
 
     def _table(self, longest: int) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
         """Return the heads and the rows that are shown, and a sentence about the others."""
@@ -156,24 +159,6 @@ class Summary:
             return heads, rows, ""
         doubt = f"less in doubt (uncertain {percent(min(hidden))} to {percent(max(hidden))})"
         return heads, rows, f"and {many(len(hidden), 'more question')}, {doubt}: see the report"
-
-
-def summarise(run: Run) -> Summary:
-    """Return what a reader of a run sees first."""
-    findings, manifest = cautions(run), run.manifest
-    groups = manifest.get("groups")
-    return Summary(
-        run=run,
-        verdict=run.verdict,
-        heading=_heading(manifest),
-        notes=list(reading_notes(manifest)),
-        questions=question_rows(run),
-        sentences=_sentences(run),
-        groups=[*groups["notes"], *groups["sentences"]] if groups else [],
-        warnings=list(_warnings(run, findings)),
-        findings=findings,
-        commands=_commands(run),
-    )
 
 
 # --- What was read --------------------------------------------------------------------------------------------------
@@ -193,7 +178,11 @@ def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
                for role in columns if role in manifest["guessed"]]  # fmt: skip
     if guessed:
         yield f"guessed: {', '.join(guessed)}"
-    yield from manifest["notes"]
+    if unread := manifest.get("not_read"):
+        names = [short_name(name) for name in unread[:MOST_UNREAD]]
+        yield f"not read: {', '.join(names)}{' and more' * (len(unread) > MOST_UNREAD)}"
+    # What may be wrong comes before what is only told: the screen has few lines.
+    yield from sorted(manifest["notes"], key=lambda note: (not note.startswith(TYPING), note.startswith(POSITIVE)))
     dropped = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
     unvoted = manifest["items_without_votes"]
     facts = [f"left out: {dropped}" * bool(dropped), f"without a vote: {many(unvoted, 'item')}" * bool(unvoted)]
@@ -313,7 +302,10 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
     """
     by_gold = run.verdict.checked_by == "gold"
     right, n = ("gold_accuracy", "gold_votes") if by_gold else (1.0 - pl.col("disagreement_others"), "n_votes")
+    # Raters of a scale have findings of their own: to be a level off is no error of that kind.
+    scales = [question.name for question in run.questions if question.levels] if not by_gold else []
     people = run.annotators.with_columns(right=right, n=n).filter(pl.col("n") >= FEW_VOTES).drop_nulls("right")
+    people = people.filter(~pl.col("question").is_in(scales))
     whom = "known answers" if by_gold else "the majority of the others"
     for (question, _), frame in people.group_by("question", "part", maintain_order=True):
         right_a, n_a = frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy()
@@ -332,6 +324,8 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
 
 
 def _commands(run: Run) -> dict[str, str]:
+    if run.path is None and run.manifest["command"]:
+        return {"keep": f"{run.manifest['command']} -o run/"}
     if run.path is None:
         return {"next": "run.spot_check()" if run.verdict.error is None else "run.save('run/')"}
     path = run.path
@@ -394,20 +388,3 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: 
         cells = [cell.ljust(size) if n < n_words else cell.rjust(size)
                  for n, (cell, size) in enumerate(zip(row, wide, strict=True))]  # fmt: skip
         yield "  ".join(cells).rstrip()
-
-
-READ = ("rows", "votes", "items", "annotators", "items_without_votes", "columns", "guessed", "notes", "dropped")
-QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotators", "entropy", "ambiguity",
-            "doubt_votes", "doubt_annotators", BETWEEN, "uncertain", "ambiguous", "converged")  # fmt: skip
-
-
-def run_record(run: Run) -> dict[str, Any]:
-    """Return what the first screen says as plain values."""
-    manifest, questions = run.manifest, []
-    for fit in manifest["questions"]:
-        # The share of every label is by the consensus; with two labels that of yes has its name.
-        yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
-        questions.append({name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]})
-    facts = {"version": manifest["version"], "source": manifest["input"]["source"]}
-    read = {name: manifest[name] for name in READ}
-    return facts | {"read": read, "questions": questions} | summarise(run).record()

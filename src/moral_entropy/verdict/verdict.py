@@ -7,11 +7,11 @@ the more is tolerated and the fewer are wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from moral_entropy.findings import Finding, many
+from moral_entropy.findings import many
 from moral_entropy.options import TOLERANCE
 from moral_entropy.runs.run import Run, cautions
 from moral_entropy.verdict.checked import Checks, ErrorRate, checks_needed, checks_of
@@ -58,28 +58,23 @@ class Verdict:
     tolerance: float
 
 
-def verdict_of(run: Run, findings: Sequence[Finding] | None = None) -> Verdict:
-    """Say whether the labels of a run can be shipped, and how.
-
-    Parameters
-    ----------
-    run
-        The run.
-    findings
-        Its warnings; those of the run when not given.
-    """
-    checks = checks_of(run)
-    if checks is not None:
-        return _from_checks(run, checks, tolerance_of(run))
-    n_high = sum(finding.severity == "high" for finding in (cautions(run) if findings is None else findings))
-    first = f"{many(n_high, 'warning')} to settle first" if n_high else "check some labels"
-    title = f"Votes alone cannot tell: {first}."
-    check = f"check {ROWS:,} labels." if n_labels(run) > ROWS else "check the labels."
-    text = (
-        f"Votes cannot show mistakes that annotators share: {check} Fill in spot-check.csv of the run folder (in "
-        f"Python: run.spot_check). {needed_sentence(run)}"
-    )
-    return Verdict("unknown", title, text, "stop" if n_high else "unknown", None, "", tolerance_of(run))
+def verdict_of(run: Run) -> Verdict:
+    """Say whether the labels of a run can be shipped, and how."""
+    checks, tolerance = checks_of(run), tolerance_of(run)
+    if checks is None:
+        n_high = sum(finding.severity == "high" for finding in cautions(run))
+        first = f"{many(n_high, 'warning')} to settle first" if n_high else "check some labels"
+        check = f"check {ROWS:,} labels." if n_labels(run) > ROWS else "check the labels."
+        text = (
+            f"Votes cannot show mistakes that annotators share: {check} Fill in spot-check.csv of the run folder (in "
+            f"Python: run.spot_check). {needed_sentence(run)}"
+        )
+        title = f"Votes alone cannot tell: {first}."
+        return Verdict("unknown", title, text, "stop" if n_high else "unknown", None, "", tolerance)
+    claimed = mean_over_items(run, wrong_by(run, "p"))
+    answer = answer_for(checks.worst, tolerance, claimed)
+    title, *sentences = _checks_say(run, checks, tolerance, claimed, answer)
+    return Verdict(answer, title, " ".join(sentences), STATUS[answer], checks.error, checks.by, tolerance)
 
 
 def needed_sentence(run: Run, tolerance: float | None = None) -> str:
@@ -110,33 +105,6 @@ def tolerance_of(run: Run) -> float:
     return float(run.manifest["options"].get("verdict", {}).get("tolerance", TOLERANCE))
 
 
-def _from_checks(run: Run, checks: Checks, tolerance: float) -> Verdict:
-    claimed = mean_over_items(run, wrong_by(run, "p"))
-    answer = answer_for(checks.worst, tolerance, claimed)
-    text = " ".join(
-        _checks_say(
-            checks, tolerance, claimed, answer, run.interval, ordered=any(question.levels for question in run.questions)
-        )
-    )
-    if checks.by == "spot check" and run.manifest["use_gold"]:
-        text += " That was before: here checked labels are the answers."
-    return Verdict(answer, _title(answer, checks, tolerance), text, STATUS[answer], checks.error, checks.by, tolerance)
-
-
-def _title(answer: Answer, checks: Checks, tolerance: float) -> str:
-    if answer == "ship":
-        return f"Ship: at most {100 * tolerance:g}% of the labels are wrong."
-    if answer == "ship soft":
-        return "Ship soft: publish p, not hard labels."
-    if checks.error.bound <= tolerance:
-        return f"Not yet: {_blank_rows(checks)}."
-    return "Not yet: too few labels were checked." if checks.error.value < tolerance else "Not yet: too many are wrong."
-
-
-def _blank_rows(checks: Checks) -> str:
-    return f"{many(checks.blank, 'row')} of the sheet {'is' if checks.blank == 1 else 'are'} blank"
-
-
 def answer_for(error: ErrorRate, tolerance: float, claimed: float) -> Literal["ship", "ship soft", "not yet"]:
     """Decide by the checked labels: the better, the more is tolerated and the fewer are wrong.
 
@@ -163,46 +131,37 @@ def answer_for(error: ErrorRate, tolerance: float, claimed: float) -> Literal["s
     return "ship soft" if enough and claimed >= error.at_least else "not yet"
 
 
-def _checks_say(
-    checks: Checks, tolerance: float, claimed: float, answer: Answer, mass: float, *, ordered: bool
-) -> Iterator[str]:
-    error = checks.error
-    yield f"{error_sentence(checks, mass)}; tolerated: {100 * tolerance:g}%."
-    if checks.by == "gold" and error.checked < checks.population:
+def _checks_say(run: Run, checks: Checks, tolerance: float, claimed: float, answer: Answer) -> Iterator[str]:
+    """Yield the title, then what was found, what it rests on, and whether more checks would help."""
+    error, width = checks.error, checks.error.high - checks.error.low
+    blank = f"{many(checks.blank, 'row')} of the sheet {'is' if checks.blank == 1 else 'are'} blank"
+    too_many = "too many are wrong" if error.value >= tolerance else "too few labels were checked"
+    yield {
+        "ship": f"Ship: at most {100 * tolerance:g}% of the labels are wrong.",
+        "ship soft": "Ship soft: publish p, not hard labels.",
+        "not yet": f"Not yet: {blank if error.bound <= tolerance else too_many}.",
+    }[answer]
+    by_hand = checks.by == "spot check"
+    low, high = (_percent(end, width) for end in (error.low, error.high))
+    interval = f" ({run.interval:.0%} interval {low.rstrip('%')}–{high})" if width else ", and these are all"
+    yield (
+        f"{error.wrong:,.0f} of {error.checked:,} labels {'checked' if by_hand else 'with a known answer'} are wrong: "
+        f"{_percent(error.value, width)}{interval}; tolerated: {100 * tolerance:g}%."
+    )
+    if not by_hand and error.checked < checks.population:
         yield "That counts if the items with gold labels are a random part of all."
-    if checks.by == "spot check" and ordered:
+    if by_hand and any(question.levels for question in run.questions):
         yield "A label within one level of the answer counts as half wrong."
     if checks.blank:
-        yield f"{_blank_rows(checks)}: if these are the hard ones, more is wrong."
-    if error.value > tolerance and answer == "ship soft":
-        yield f"p admits it: by p itself {_percent(claimed)} are expected wrong."
-    if error.value > tolerance and claimed < error.at_least:
-        yield f"p does not admit it: by p itself only {_percent(claimed)} are expected wrong."
+        yield f"{blank}: if these are the hard ones, more is wrong."
+    if error.value > tolerance:
+        yield f"By p itself {_percent(claimed)} are expected wrong."
     if answer != "ship" and error.value <= tolerance < error.bound:
-        n_further = (checks_needed(error.value, tolerance, mass=mass) or 0) - error.checked
-        if n_further > 0:
-            yield f"If the share stays as it is, about {n_further:,} more checks would settle it."
-        else:
-            yield "It is too near to the tolerance to be settled by checking."
-
-
-def error_sentence(checks: Checks, mass: float) -> str:
-    """Say what was found, as "8 of 50 labels checked are wrong: 16% (90% interval 9–26%)".
-
-    Examples
-    --------
-    >>> from moral_entropy.verdict.checked import error_rate
-    >>> rate = error_rate([1] * 8 + [0] * 42, 1_000.0)
-    >>> error_sentence(Checks("spot check", rate, rate, 1_000.0), 0.9)
-    '8 of 50 labels checked are wrong: 16% (90% interval 9–26%)'
-    """
-    error, width = checks.error, checks.error.high - checks.error.low
-    of = "labels checked" if checks.by == "spot check" else "labels with a known answer"
-    share = f"{error.wrong:,.0f} of {error.checked:,} {of} are wrong: {_percent(error.value, width)}"
-    if error.low == error.high:
-        return f"{share}, and these are all"
-    low, high = (_percent(end, width) for end in (error.low, error.high))
-    return f"{share} ({mass:.0%} interval {low.rstrip('%')}–{high})"
+        n_further = (checks_needed(error.value, tolerance, mass=run.interval) or 0) - error.checked
+        more = f"If the share stays as it is, about {n_further:,} more checks would settle it."
+        yield more if n_further > 0 else "It is too near to the tolerance to be settled by checking."
+    if by_hand and run.manifest["use_gold"]:
+        yield "That was before: here checked labels are the answers."
 
 
 def _percent(share: float, width: float = 1.0) -> str:

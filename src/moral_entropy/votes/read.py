@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import polars as pl
 from moral_entropy.errors import UsageError, refuse_forked
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import ReadOptions
-from moral_entropy.progress import Advance, bar
+from moral_entropy.progress import Advance, Bars
 from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
 from moral_entropy.votes.columns import ColumnRoles, fill_down, fill_marks, find_columns, plain_name, recognise
 from moral_entropy.votes.formats.exports import detect_format, open_export
@@ -86,11 +87,11 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     """
     refuse_forked()
     options = (options or ReadOptions()).changed(changes, "read_votes")
-    with on_disk(source) as stored, bar("reading") as advance:
+    with on_disk(source) as stored, Bars() as bars:
         table = open_votes(stored, options)
         if NOBODY_NAMED in table.log.notes:
             options = replace(options, anonymous=True)
-        return _read_table(table, options, advance)
+        return _read_table(table, options, partial(bars, "reading"))
 
 
 def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:

@@ -343,7 +343,7 @@ class Votes:
     extra: Mapping[str, pl.Series] = field(default_factory=dict)
     kept: Mapping[str, pl.Series] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def questions(self) -> tuple[str, ...]:
         """Names of the questions."""
         return tuple(dict.fromkeys(ballot.question for ballot in self.ballots))

@@ -9,19 +9,23 @@ columns mean is left to the reader of tables, except for exports of Argilla and 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from moral_entropy.votes.columns import plain_name
 from moral_entropy.votes.formats.records import (
+    FORMATS,
     ITEM_KEY,
     QUESTION_KEY,
     ExportedVotes,
+    Peek,
     Record,
     at,
     dicts,
+    export_of,
     first_of,
     listed,
     mapping,
@@ -42,13 +46,7 @@ REGION = frozenset({"start", "end", "x", "y", "points", "format", "startOffset"}
 """What the value of a result has when it is about a part of the item, not the whole."""
 
 
-def detect_label_studio(path: Path) -> bool:
-    """Return whether a file is a Label Studio export."""
-    head = peek(path)
-    by_somebody = head.has("annotations", "completed_by") or head.has("annotations", "was_cancelled")
-    return head.kind == "json" and (by_somebody or (("annotations",) in head.lists and head.has("data")))
-
-
+@export_of("label-studio", "/annotations/(completedby|wascancelled)", "/annotations/ /data")
 def read_label_studio(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read choices and ratings on whole tasks; predictions and drafts are no votes."""
     votes = ExportedVotes(path.name, "Label Studio", log)
@@ -80,27 +78,7 @@ RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
 ARGILLA_KEYS = frozenset({"id", "_server_id", "external_id", "status", "score"})
 
 
-def detect_argilla(path: Path) -> bool:
-    """Return whether a file is an Argilla export."""
-    head = peek(path)
-    if head.kind == "parquet":
-        return is_argilla(head.names)
-    by_user = head.has("responses", "values") and head.has("responses", "user_id")
-    by_question = any(len(key) == 3 and key[0] == "responses" and key[2] == "user_id" for key in head.keys)
-    return is_argilla([key[0] for key in head.keys if len(key) == 1]) or by_user or by_question
-
-
-def is_argilla(names: Iterable[str]) -> bool:
-    """Return whether a table has Argilla's columns of responses and their users.
-
-    Examples
-    --------
-    >>> is_argilla(["id", "tone.responses", "tone.responses.users"]), is_argilla(["id", "responses"])
-    (True, False)
-    """
-    return any(name.endswith(USERS) for name in names)
-
-
+@export_of("argilla", "/?[^/]+responsesusers", "/responses/values /responses/userid", "/responses/[^/]+/userid")
 def read_argilla(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read submitted responses."""
     return argilla_votes(read_rows(path, log), path.name, log)
@@ -159,12 +137,7 @@ PARTS = ("spans", "relations", "arcs", "audio_spans")
 """Keys of tasks that are about parts of an item."""
 
 
-def detect_prodigy(path: Path) -> bool:
-    """Return whether a file is a Prodigy export."""
-    head = peek(path)
-    return (head.has("_input_hash") or head.has("_task_hash")) and head.has("answer")
-
-
+@export_of("prodigy", "/(input|task)hash /answer")
 def read_prodigy(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read accepted and rejected tasks: of one label a yes/no question, with options a choice among them."""
     votes = ExportedVotes(path.name, "Prodigy", log)
@@ -198,12 +171,7 @@ ANSWER = "Answer."
 TICKED = {"true": True, "on": True, "false": False, "off": False}
 
 
-def detect_mturk(path: Path) -> bool:
-    """Return whether a file holds the results of an MTurk batch."""
-    names = peek(path).names
-    return {"HITId", "WorkerId"} <= set(names) and any(name.startswith(ANSWER) for name in names)
-
-
+@export_of("mturk", "hitid workerid answer.+")
 def read_mturk(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read assignments that were not rejected; boxes of a question, and answers in JSON, are one answer."""
     votes = ExportedVotes(path.name, "MTurk", log)
@@ -264,34 +232,13 @@ def _parsed(cell: Any) -> Any:
 LEWIDI_KEYS = frozenset({"annotations", "annotators", "text", "number of annotations", "number of annotators"})
 
 
-def detect_lewidi(path: Path) -> bool:
-    """Return whether a file is one of LeWiDi, or an export of ours."""
-    head = peek(path)
-    items = {key[0] for key in head.keys if len(key) == 2 and key[1] == "annotations"}
-    return _is_ours(path) or any(head.has(item, "annotators") or head.has(item, "soft_label") for item in items)
+OURS = ("/?question /?item /?softlabel /?votes", "/?question /?item /?softlabel /?annotators /?annotations")
 
 
-def _is_ours(path: Path) -> bool:
-    head = peek(path)
-    return are_ours([*head.names, *(key[0] for key in head.keys if len(key) == 1)])
-
-
-def are_ours(names: Collection[str]) -> bool:
-    """Return whether a table has the columns of an export of ours.
-
-    Examples
-    --------
-    >>> are_ours(["question", "item", "soft_label", "votes"]), are_ours(["item", "annotators", "annotations"])
-    (True, False)
-    """
-    columns = set(names)
-    lists = "votes" in columns or columns >= {"annotators", "annotations"}
-    return columns >= {"question", "item", "soft_label"} and lists
-
-
+@export_of("lewidi", "/[^/]+/annotations /[^/]+/(annotators|softlabel)", *OURS)
 def read_lewidi(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read annotations; `soft_label` is a summary and ignored, `hard_label` can be named as published."""
-    if _is_ours(path):
+    if peek(path).fits(OURS):
         return our_votes(read_rows(path, log), path.name, log)
     entries = read_json(path)
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
@@ -354,13 +301,10 @@ SPLIT = "split"
 UNSPLIT = ""
 
 
-def detect_hf_datasets(path: Path) -> bool:
-    """Return whether a folder is a saved dataset, or one of Parquet files."""
-    if not path.is_dir():
-        return False
-    return (path / SPLITS).is_file() or _is_saved(path) or bool(_parquet_files(path))
-
-
+@export_of(
+    "hf-datasets", "datasetdictjson", "statejson datasetinfojson", "([^/]+/)?[^/]+parquet",
+    files=("**/*.arrow", "**/*.parquet", f"**/{INFO}")
+)  # fmt: skip
 def read_hf_datasets(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     """Read the table in a folder."""
     try:
@@ -369,16 +313,11 @@ def read_hf_datasets(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame
         columns = frame.collect_schema().names()
     except (OSError, pl.exceptions.PolarsError) as error:
         refuse(f"{path.name} cannot be read as a dataset: {one_line(error)}. Save it anew.")
-    if is_argilla(columns):
-        return argilla_votes(frame.lazy().collect().to_dicts(), path.name, log)
-    if are_ours(columns):
-        return our_votes(frame.lazy().collect().to_dicts(), path.name, log)
+    head = Peek("table", marks=frozenset(map(plain_name, columns)))
+    for read, signatures in ((argilla_votes, FORMATS["argilla"].signatures), (our_votes, OURS)):
+        if head.fits(signatures):
+            return read(frame.collect().to_dicts(), path.name, log)
     return frame
-
-
-def files_hf_datasets(path: Path) -> list[Path]:
-    """Find the files that a folder's table is made of."""
-    return sorted([*path.glob("**/*.arrow"), *path.glob("**/*.parquet"), *path.glob(f"**/{INFO}")])
 
 
 def _is_saved(path: Path) -> bool:

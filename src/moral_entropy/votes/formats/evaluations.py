@@ -39,13 +39,12 @@ import struct
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from moral_entropy.votes.columns import plain_name
 from moral_entropy.votes.formats.records import (
     BRACKETS,
     NO_VERDICT,
@@ -53,12 +52,12 @@ from moral_entropy.votes.formats.records import (
     Record,
     at,
     dicts,
+    export_of,
+    files_of,
     first_of,
     last_text,
     listed,
-    logs_in,
     mapping,
-    peek,
     read_json,
     read_records,
     read_rows,
@@ -67,7 +66,7 @@ from moral_entropy.votes.formats.records import (
     verdict_in,
 )
 from moral_entropy.votes.labels import NUMBER
-from moral_entropy.votes.source import MOST_BYTES, ZIP_ERRORS, json_value
+from moral_entropy.votes.source import MAGIC_ZIP, MOST_BYTES, ZIP_ERRORS, head_of, json_value
 from moral_entropy.votes.table import ReadingLog, refuse
 
 # --- Inspect --------------------------------------------------------------------------------------------------------
@@ -77,25 +76,11 @@ ZSTD = 93
 """How zip files call this compression."""
 
 
-def detect_inspect(path: Path) -> bool:
-    """Return whether a file is a log of Inspect, or a folder has some."""
-    return bool(files_inspect(path, limit=20))
-
-
-def _is_inspect(path: Path) -> bool:
-    head = peek(path)
-    if head.kind == "zip":
-        return bool({HEADER, START} & set(head.names)) and any(name.startswith(SAMPLES) for name in head.names)
-    return head.has("eval", "task") and head.has("eval", "model")
-
-
-files_inspect = partial(logs_in, endings=(".eval", ".json"), is_log=_is_inspect)
-
-
+@export_of("inspect", "/eval/task /eval/model", "(header|journal/start)json samples/.+", files=("*.eval", "*.json"))
 def read_inspect(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a log, or of all logs of a folder."""
     logs = []
-    for file in files_inspect(path) if path.is_dir() else [path]:
+    for file in files_of("inspect", path):
         header, samples = _read_log(file)
         about = mapping(header.get("eval"))
         logs.append((str(about.get("model") or ""), about.get("task"), _graders(about), samples))
@@ -143,7 +128,7 @@ def _add_sample(
 
 def _read_log(path: Path) -> tuple[Record, list[Record]]:
     """Read the header and the samples of one log."""
-    if peek(path).kind != "zip":
+    if not head_of(path).startswith(MAGIC_ZIP):
         log = read_json(path)
         if not isinstance(at(log, "eval"), dict):
             refuse(f"{path.name} is no log of Inspect: it has no record 'eval'.")
@@ -191,15 +176,7 @@ FAILED = re.compile(r"could not (?:extract|parse)|no output|api (?:call )?error|
 """Reasons of an assertion whose judge failed."""
 
 
-def detect_promptfoo(path: Path) -> bool:
-    """Return whether a file has results of promptfoo."""
-    head = peek(path)
-    return any(
-        head.has(*inside, "gradingResult") and (head.has(*inside, "testCase") or head.has(*inside, "vars"))
-        for inside in (("results",), ("results", "results"))
-    )
-
-
+@export_of("promptfoo", "(/results){1,2}/gradingresult")
 def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file of results."""
     document = read_json(path)
@@ -273,19 +250,12 @@ SPLIT = re.compile(r"\s*[/:]\s*")
 SCORE_JUDGES = ("judge", "model", "evaluator")
 
 
-def detect_langfuse(path: Path) -> bool:
-    """Return whether a file has exported scores."""
-    head = peek(path)
-    inside = [key[-1] for key in head.keys if len(key) == 1 or (len(key) == 2 and key[0] == "data")]
-    names = {_plain(name) for name in (head.names if head.kind == "text" else inside)}
-    return names >= {"traceid", "name", "source"} and bool({"value", "stringvalue"} & names)
-
-
+@export_of("langfuse", "(/(data/)?)?traceid (/(data/)?)?name (/(data/)?)?source (/(data/)?)?(string)?value")
 def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export."""
     votes = ExportedVotes(path.name, "Langfuse", log)
     for record in read_rows(path, log, "data"):
-        row = {_plain(name): value for name, value in record.items()}
+        row = {plain_name(name): value for name, value in record.items()}
         item = first_of(row, "observationid", "traceid", "sessionid")
         if item is None:
             log.drop("score of no trace", 1)
@@ -297,10 +267,6 @@ def read_langfuse(path: Path, log: ReadingLog) -> pl.DataFrame:
         judge = judges[0] if judges else _score_judge(row, metadata)
         votes.add_vote(item, judge, question, _score_value(row), missing=NO_VERDICT)
     return votes.to_table("Export scores of traces or observations.")
-
-
-def _plain(name: Any) -> str:
-    return str(name).replace("_", "").replace(" ", "").casefold()
 
 
 def _score_judge(row: Record, metadata: dict[str, Any]) -> str:
@@ -323,23 +289,11 @@ def _score_value(row: Record) -> Any:
 CHOICE = "choice"
 
 
-def detect_openai_evals(path: Path) -> bool:
-    """Return whether a file is a log of OpenAI evals, or a folder has some."""
-    return bool(files_openai_evals(path, limit=20))
-
-
-def _is_events(path: Path) -> bool:
-    head = peek(path)
-    return head.has("spec", "completion_fns") and head.has("sample_id") and head.has("data")
-
-
-files_openai_evals = partial(logs_in, endings=(".jsonl", ".json"), is_log=_is_events)
-
-
+@export_of("openai-evals", "/spec/completionfns /sampleid /data", files=("*.jsonl", "*.json"))
 def read_openai_evals(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a log, or of all logs of a folder."""
     votes = ExportedVotes(path.name, "OpenAI evals", log)
-    for file in files_openai_evals(path) if path.is_dir() else [path]:
+    for file in files_of("openai-evals", path):
         _add_events(votes, read_records(file), file.stem)
     return votes.to_table("Votes are events of the type match with a pick, or metrics with a choice.")
 
@@ -365,23 +319,15 @@ def _add_events(votes: ExportedVotes, events: list[Record], name: str) -> None:
 
 # --- DeepEval, lm-evaluation-harness, MLflow ------------------------------------------------------------------------
 
-CASES = ("testCases", "test_cases")
 
-
-def detect_deepeval(path: Path) -> bool:
-    """Return whether a file is a test run of DeepEval."""
-    head = peek(path)
-    runs = [(*inside, cases) for inside in ((), ("testRunData",)) for cases in CASES]
-    return any(head.has(*run, "metricsData") or head.has(*run, "metrics_data") for run in runs)
-
-
+@export_of("deepeval", "(/testrundata)?/testcases/metricsdata")
 def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a test run."""
     document = mapping(read_json(path))
     run = mapping(document.get("testRunData")) or document
     votes = ExportedVotes(path.name, "DeepEval", log)
     system = scalars(run.get("hyperparameters")).get("model")
-    for n, case in enumerate(dicts(first_of(run, *CASES))):
+    for n, case in enumerate(dicts(first_of(run, "testCases", "test_cases"))):
         item = str(first_of(case, "name") or n)
         votes.add_item(item, scalars(case.get("metadata")) | {"text": case.get("input"), "system": system})
         for metric in dicts(first_of(case, "metricsData", "metrics_data")):
@@ -392,25 +338,11 @@ def read_deepeval(path: Path, log: ReadingLog) -> pl.DataFrame:
     return votes.to_table("Votes are results of metrics: was the run saved before it was evaluated?")
 
 
-def detect_lm_eval(path: Path) -> bool:
-    """Return whether a file holds samples of lm-evaluation-harness, or a folder has such files."""
-    return any(_is_samples(file) for file in files_lm_eval(path)[:3])
-
-
-def _is_samples(path: Path) -> bool:
-    head = peek(path)
-    return all(head.has(name) for name in ("doc_id", "filter", "metrics", "filtered_resps"))
-
-
-def files_lm_eval(path: Path) -> list[Path]:
-    """Return the files of samples in a folder and the folders in it."""
-    return sorted(path.glob("**/samples_*.jsonl")) if path.is_dir() else [path]
-
-
+@export_of("lm-eval", "/docid /filter /metrics /filteredresps", files=("**/samples_*.jsonl",))
 def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of samples."""
     votes = ExportedVotes(path.name, "lm-evaluation-harness", log)
-    files = files_lm_eval(path)
+    files = files_of("lm-eval", path)
     systems = {file.parent.name for file in files}
     for file in files:
         task, system = "_".join(file.stem.split("_")[1:-1]) or file.stem, file.parent.name
@@ -424,12 +356,7 @@ def read_lm_eval(path: Path, log: ReadingLog) -> pl.DataFrame:
     return votes.to_table("Votes are metrics of samples: write them with --log_samples.")
 
 
-def detect_mlflow(path: Path) -> bool:
-    """Return whether a file holds traces of MLflow with assessments."""
-    head = peek(path)
-    return any(head.has(*inside, "assessments", "assessment_name") for inside in ((), ("info",), ("traces", "info")))
-
-
+@export_of("mlflow", "((/traces)?/info)?/assessments/assessmentname")
 def read_mlflow(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of traces."""
     votes = ExportedVotes(path.name, "MLflow", log)
@@ -463,20 +390,10 @@ IDS = ("id", "item", "item_id", "question_id", "sample_id", "example_id", "span_
 PANELS = ("scores", "judges", "verdicts", "judgments", "judgements", "grades")
 JUDGE = ("judge", "judge_model", "grader", "evaluator")
 SAID = ("verdict", "judgment", "judgement", "judge_output", "output", "response", "completion")
-LABELS = ("label", "vote", "annotation", "rating", "score")
+ID, PANEL, BY, VERDICT = ("/(" + "|".join(map(plain_name, names)) + ")" for names in (IDS, PANELS, JUDGE, SAID))
 
 
-def detect_judges(path: Path) -> bool:
-    """Return whether a file has verdicts of judges, by item or one by one."""
-    head = peek(path)
-
-    def has(names: Iterable[str]) -> bool:
-        return any(head.has(name) for name in names)
-
-    panel = any(len(key) > 1 and key[0] in PANELS and (key[0],) not in head.lists for key in head.keys)
-    return head.kind == "json" and has(IDS) and (panel or (has(JUDGE) and has(SAID) and not has(LABELS)))
-
-
+@export_of("judges", f"{ID} {PANEL}/.+ !{PANEL}/", f"{ID} {BY} {VERDICT} !/(label|vote|annotation|rating|score)")
 def read_judges(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file."""
     votes = ExportedVotes(path.name, "judges' records", log)

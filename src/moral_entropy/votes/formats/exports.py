@@ -1,55 +1,23 @@
 """Exports of annotation tools: which tool wrote a file, and its votes as a `Source`.
 
-Asks every tool in turn: `detect_…(path)` tells whether it wrote the file, `read_…(path, log)` returns its votes as a
-long table, and `files_…(path)`, where folders are read, the files that count. Where votes choose several
+The formats are those that the modules beside this one declare with `records.export_of`. Where votes choose several
 labels, each label becomes a yes/no question, here or by the options with which the table is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from moral_entropy.errors import MoralEntropyError, UsageError
 from moral_entropy.options import TABLES, ReadOptions
 from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
-from moral_entropy.votes.formats import annotation_tools, evaluations, moral_corpora
-from moral_entropy.votes.formats.records import NOBODY_NAMED, ROLES, peek
+from moral_entropy.votes.formats import annotation_tools, evaluations, moral_corpora  # noqa: F401 (register formats)
+from moral_entropy.votes.formats.records import FORMATS, NOBODY_NAMED, ROLES, detect_format, files_of, peek
 from moral_entropy.votes.source import Source, digest_of, from_polars, head_of, open_source
 from moral_entropy.votes.table import ReadingLog, refuse
-
-
-class Format(NamedTuple):
-    """How an export is recognised, read into a long table and, where it may be a folder, which of its files count."""
-
-    detect: Callable[[Path], bool]
-    to_table: Callable[[Path, ReadingLog], Any]
-    data_files: Callable[[Path], list[Path]]
-
-
-TOOLS: tuple[tuple[Any, str], ...] = (
-    (evaluations, "inspect promptfoo langfuse openai-evals deepeval lm-eval mlflow"),
-    (annotation_tools, "label-studio argilla prodigy mturk lewidi"),
-    (moral_corpora, "mftc mfrc emfd"),
-    (evaluations, "judges"),
-    (annotation_tools, "hf-datasets"),
-)
-
-
-def _format(module: Any, name: str) -> Format:
-    files = getattr(module, f"files_{name}", lambda path: [path])
-    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"), files)
-
-
-FORMATS = {tool: _format(module, tool.replace("-", "_")) for module, tools in TOOLS for tool in tools.split()}
-
-
-def detect_format(path: Path) -> str | None:
-    """Return the format of a file or folder; None for a plain table, or what cannot be read."""
-    return next((name for name, module in FORMATS.items() if module.detect(path)), None)
 
 
 def open_export(source: Any, options: ReadOptions) -> Source | None:
@@ -65,7 +33,12 @@ def open_export(source: Any, options: ReadOptions) -> Source | None:
     if options.format in TABLES or not _is_one_path(source, options):
         return None
     path = Path(source)
-    name = options.format if options.format != "auto" else _detected(path, options)
+    # A user who says which column of a table holds the votes wants it read as a table.
+    columns = {options.label, *options.questions, *options.counts} - {None, ""}
+    if options.format != "auto":
+        name: str | None = options.format
+    else:
+        name = None if columns and columns <= set(peek(path).names) else detect_format(path)
     if name is None:
         return None
     if not path.is_dir():
@@ -73,15 +46,14 @@ def open_export(source: Any, options: ReadOptions) -> Source | None:
     if name not in FORMATS:
         return _open_with_plugin(path, name)
     log = ReadingLog([f"format: {name} ({'detected' if options.format == 'auto' else 'named'})."])
-    frame = FORMATS[name].to_table(path, log)
+    frame = FORMATS[name].read(path, log)
     ours = tuple(frame.collect_schema().names()[: len(ROLES)]) == ROLES
     unsaid = ours and NOBODY_NAMED not in log.notes and frame.get_column("annotator").is_null().all()
     if unsaid and not options.anonymous and not options.annotator:
         problem = f"none of the {frame.height:,} votes of {path.name} says who voted"
         refuse(f"{problem}. Export with annotators, or read them as anonymous=True (CLI: --anonymous).")
-    files = FORMATS[name].data_files(path) if path.is_dir() else [path]
     textual = ours or peek(path).kind == "text"
-    return from_polars(frame, path.name, textual=textual, sha256=digest_of(files), log=log)
+    return from_polars(frame, path.name, textual=textual, sha256=digest_of(files_of(name, path)), log=log)
 
 
 def _open_with_plugin(path: Path, name: str) -> Source:
@@ -103,11 +75,3 @@ def _is_one_path(source: Any, options: ReadOptions) -> bool:
     if options.format != "auto":
         refuse(f'format="{options.format}" reads one file or folder, not {type(source).__name__}.', UsageError)
     return False
-
-
-def _detected(path: Path, options: ReadOptions) -> str | None:
-    # A user who says which column of a table holds the votes wants it read as a table.
-    columns = {options.label, *options.questions, *options.counts} - {None, ""}
-    if columns and columns <= set(peek(path).names):
-        return None
-    return detect_format(path)

@@ -11,14 +11,15 @@ distinct texts of a domain are items; an annotator has one vote per item and fou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from moral_entropy.votes.formats.records import peek, read_json
+from moral_entropy.votes.columns import plain_name
+from moral_entropy.votes.formats.records import export_of, peek, read_json
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import ReadingLog, refuse
 
@@ -58,35 +59,22 @@ NO_TEXT = "no tweet text available"
 UNTAGGED = "Untagged"
 
 
-def detect_mftc(path: Path) -> bool:
-    """Return whether a file is MFTC as published, or as the paper's author prepared it."""
-    published = peek(path).has("Corpus") and peek(path).has("Tweets", "annotations")
-    return published or _has_columns(path, MFTC_TABLE.values())
-
-
-def detect_mfrc(path: Path) -> bool:
-    """Return whether a file is MFRC as published."""
-    return _has_columns(path, ("subreddit", *MFRC.values()))
-
-
-def detect_emfd(path: Path) -> bool:
-    """Return whether a file is eMFD as published, or as the paper's author prepared it."""
-    return _has_columns(path, EMFD.values()) or _has_columns(path, (*EMFD_TABLE.values(), "focus_duration"))
-
-
+@export_of("mftc", "/corpus /tweets/annotations", "text tweetid corpus annotator annotation")
 def read_mftc(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of `MFTC_V4_text.json`, of `MFTC_V4.json`, or of `morality-MFTC`."""
-    if _has_columns(path, MFTC_TABLE.values()):
+    if peek(path).kind != "json":
         return to_votes(read_columns(path, MFTC_TABLE, log), "mftc", log)
     rows = list(_tweet_annotations(read_json(path), path.name))
     return to_votes(pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row"), "mftc", log)
 
 
+@export_of("mfrc", "text subreddit bucket annotator annotation")
 def read_mfrc(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of `final_mfrc_data.csv`, or the same as Parquet."""
     return to_votes(read_columns(path, MFRC, log), "mfrc", log)
 
 
+@export_of("emfd", "content assigneddomain coderid documentid", "text label annotator documentid focusduration")
 def read_emfd(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) -> pl.DataFrame:
     """Read the votes of `highlights_raw.csv`, or the same as Parquet.
 
@@ -99,7 +87,7 @@ def read_emfd(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) 
     domains
         Columns document and domain; without it no highlight has a domain.
     """
-    frame = read_columns(path, EMFD_TABLE if _has_columns(path, EMFD_TABLE.values()) else EMFD, log)
+    frame = read_columns(path, EMFD_TABLE if "label" in peek(path).marks else EMFD, log)
     if domains is not None:
         frame = frame.join(domains, on="document", how="left", maintain_order="left")
         frame = frame.with_columns(pl.col("domain").fill_null(UNTAGGED))
@@ -107,18 +95,14 @@ def read_emfd(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) 
     return to_votes(frame, "emfd", log)
 
 
-def _has_columns(path: Path, names: Iterable[str]) -> bool:
-    return {name.strip().casefold() for name in peek(path).names} >= set(names)
-
-
 def read_columns(path: Path, columns: Mapping[str, str], log: ReadingLog) -> pl.DataFrame:
-    """Read columns of a table as texts, by their published name in lower case; ids such as `7.0` become `7`."""
+    """Read columns of a table as texts, by their published names in any spelling; ids such as `7.0` become `7`."""
     source = open_source(path)
     log.add(source.log)
-    actual = {name.strip().casefold(): name for name in source.columns}
-    if missing := [name for name in columns.values() if name not in actual]:
+    actual = {plain_name(name): name for name in source.columns}
+    if missing := [name for name in columns.values() if plain_name(name) not in actual]:
         refuse(f"{source.name} has no column {missing[0]!r}. Found: {', '.join(source.columns)}. Is it as published?")
-    cells = [source.column(actual[name]).cast(pl.String).alias(role) for role, name in columns.items()]
+    cells = [source.column(actual[plain_name(name)]).cast(pl.String).alias(role) for role, name in columns.items()]
     # Numbers of documents and coders may have become floats.
     ids = [name for name in ("annotator", "document") if name in columns and "document" in columns]
     return pl.DataFrame(cells).with_columns(pl.col(ids).str.strip_chars().str.replace(r"^(\d+)\.0+$", "${1}"))

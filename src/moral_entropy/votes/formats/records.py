@@ -11,7 +11,6 @@ import gzip
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import guess_column
+from moral_entropy.votes.columns import guess_column, plain_name
 from moral_entropy.votes.labels import canonical_label, series_of
 from moral_entropy.votes.layouts import ANONYMOUS
 from moral_entropy.votes.source import (
@@ -28,6 +27,7 @@ from moral_entropy.votes.source import (
     MAGIC_GZIP,
     MAGIC_PARQUET,
     MAGIC_ZIP,
+    ZIP_ERRORS,
     find_header,
     gunzip,
     head_of,
@@ -41,7 +41,7 @@ from moral_entropy.votes.source import (
 )
 from moral_entropy.votes.table import ReadingLog, refuse
 
-HEAD_BYTES = 1 << 18
+HEAD_BYTES, LOOKED_AT = 1 << 18, 20
 MOST_NESTED = 64
 # A string may be cut off at the end of what was read; nothing after its opening quote is structure.
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', flags=re.DOTALL)
@@ -58,21 +58,79 @@ class Peek(NamedTuple):
     kind
         folder, zip, parquet, json, text, or nothing if there is no such file.
     names
-        Columns of a table, members of a zip.
-    keys
-        Of JSON: every key, with the keys of the objects around it; arrays around it leave no trace.
-    lists
-        Those keys whose value is an array.
+        Columns of a table.
+    marks
+        What signatures look for, in lower case and without underscores: columns, members of a zip, files of a folder;
+        of JSON every key after the keys of the objects around it, as in `/data/text`, once more with a slash at its end
+        where its value is an array.
     """
 
     kind: str
     names: tuple[str, ...] = ()
-    keys: frozenset[KeyPath] = frozenset()
-    lists: frozenset[KeyPath] = frozenset()
+    marks: frozenset[str] = frozenset()
 
-    def has(self, *path: str) -> bool:
-        """Return whether there is such a key, named with the keys around it."""
-        return path in self.keys
+    def fits(self, signatures: Collection[str]) -> bool:
+        """Return whether a signature fits: each of its patterns is one of the marks, or none after an exclamation."""
+
+        def has(pattern: str) -> bool:
+            return any(re.fullmatch(pattern, mark) for mark in self.marks)
+
+        return any(all(has(p.lstrip("!")) != p.startswith("!") for p in text.split()) for text in signatures)
+
+
+class Format(NamedTuple):
+    """How an export is read into a long table and recognised; where it may be a folder, which of its files count."""
+
+    read: Callable[[Path, ReadingLog], Any]
+    signatures: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+FORMATS: dict[str, Format] = {}
+"""The exports that can be read, by name; tried in this order."""
+
+Reader = Callable[[Path, ReadingLog], pl.DataFrame | pl.LazyFrame]
+
+
+def export_of(name: str, *signatures: str, files: Collection[str] = ()) -> Callable[[Reader], Reader]:
+    """Make a function the reader of a format.
+
+    Parameters
+    ----------
+    name
+        As `--format` has it.
+    *signatures
+        What tells its files, any of them: see `Peek.fits`.
+    files
+        Patterns of the names of its files in a folder.
+    """
+
+    def add(read: Reader) -> Reader:
+        FORMATS[name] = Format(read, signatures, tuple(files))
+        return read
+
+    return add
+
+
+def detect_format(path: Path) -> str | None:
+    """Return the format of a file or folder; None for a plain table, or what cannot be read."""
+    head = peek(path)
+    for name, tool in FORMATS.items():
+        files = _in_folder(name, path)[:LOOKED_AT] if head.kind == "folder" else []
+        if head.fits(tool.signatures) or any(peek(file).fits(tool.signatures) for file in files):
+            return name
+    return None
+
+
+def files_of(name: str, path: Path) -> list[Path]:
+    """Return the files of an export: the file itself, or those of a folder that the tool wrote."""
+    files, signatures = _in_folder(name, path) if path.is_dir() else [path], FORMATS[name].signatures
+    by_content = path.is_dir() and not peek(path).fits(signatures)
+    return [file for file in files if peek(file).fits(signatures)] if by_content else files
+
+
+def _in_folder(name: str, path: Path) -> list[Path]:
+    return sorted(file for pattern in FORMATS[name].files for file in path.glob(pattern))
 
 
 def peek(path: Path) -> Peek:
@@ -82,50 +140,37 @@ def peek(path: Path) -> Peek:
     except OSError:
         return Peek("nothing")
     if path.is_dir():
-        return Peek("folder")
+        files = [*path.glob("*"), *path.glob("*/*")]
+        return _with_marks("folder", [file.relative_to(path).as_posix() for file in files])
     # A stream can be read once: its first bytes would be missing when its votes are read.
     return Peek("nothing") if is_stream(path) else _peek_file(path, facts.st_size, facts.st_mtime_ns)
 
 
-@lru_cache(maxsize=8)
+def _with_marks(kind: str, names: Collection[str]) -> Peek:
+    return Peek(kind, tuple(names), frozenset(map(plain_name, names)))
+
+
+@lru_cache(maxsize=32)
 def _peek_file(path: Path, _size: int, _changed: int) -> Peek:
-    head = _read_head(path)
-    kind = "zip" if head.startswith(MAGIC_ZIP) or path.suffix.lower() == ".zip" else ""
-    kind = "parquet" if head.startswith(MAGIC_PARQUET) else kind
-    try:
-        if kind == "parquet":
-            return Peek(kind, tuple(pl.scan_parquet(path, glob=False).collect_schema().names()))
-        if kind == "zip":
-            with zipfile.ZipFile(path) as archive:
-                return Peek(kind, tuple(archive.namelist()))
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, pl.exceptions.PolarsError):
-        return Peek(kind)
-    start = head.lstrip()[:1]
-    if not start:
-        return Peek("nothing")
-    if start in (b"[", b"{") and EXTENSIONS.get(suffix_of(path)) != "text":
-        keys, lists = key_paths(head)
-        return Peek("json", keys=keys, lists=lists)
-    try:
-        return Peek("text", tuple(find_header(head, path)[0]))
-    except VotesError:
-        return Peek("text")
-
-
-def _read_head(path: Path) -> bytes:
-    """Read the first bytes of a file, unzipped and in UTF-8; none where that fails."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
+        if head.startswith(MAGIC_PARQUET):
+            return _with_marks("parquet", pl.scan_parquet(path, glob=False).collect_schema().names())
+        if head.startswith(MAGIC_ZIP):
+            with zipfile.ZipFile(path) as archive:
+                return _with_marks("zip", archive.namelist())
         if head.startswith(MAGIC_GZIP):
             with gzip.open(path) as file:
                 head = file.read(HEAD_BYTES)
-    except (OSError, EOFError, zlib.error):
-        return b""
-    is_text = not head.startswith((MAGIC_ZIP, MAGIC_PARQUET))
-    return (
-        head.decode(marked_encoding(head) or "utf-8-sig", errors="ignore").encode(errors="ignore") if is_text else head
-    )
+        head = head.decode(marked_encoding(head) or "utf-8-sig", errors="ignore").encode(errors="ignore")
+        if head.lstrip()[:1] not in (b"[", b"{") or EXTENSIONS.get(suffix_of(path)) == "text":
+            return _with_marks("text", find_header(head, path)[0])
+    except (*ZIP_ERRORS, ValueError, VotesError, pl.exceptions.PolarsError):
+        return Peek("nothing")
+    keys, lists = key_paths(head)
+    ends = [*((key, "") for key in keys), *((key, "/") for key in lists if key)]
+    return Peek("json", marks=frozenset("/" + "/".join(map(plain_name, key)) + end for key, end in ends))
 
 
 def key_paths(head: bytes) -> tuple[frozenset[KeyPath], frozenset[KeyPath]]:
@@ -192,19 +237,10 @@ def read_records(path: Path) -> list[Record]:
 def read_rows(path: Path, log: ReadingLog, inside: str = "") -> list[Record]:
     """Read records of JSON, which may be inside an object, or rows of a table; a cell of a CSV is a text, or None."""
     if peek(path).kind == "json":
-        return dicts(mapping(read_json(path)).get(inside)) if (inside,) in peek(path).lists else read_records(path)
+        return dicts(at(read_json(path), inside)) if f"/{inside}/" in peek(path).marks else read_records(path)
     source = open_source(path)
     log.add(source.log)
     return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
-
-
-def logs_in(
-    path: Path, endings: Collection[str], is_log: Callable[[Path], bool], limit: int | None = None
-) -> list[Path]:
-    """Return the logs of an evaluation tool: those of a folder, of which `limit` files are looked at, or the file."""
-    if not path.is_dir():
-        return [path] if is_log(path) else []
-    return [file for file in sorted(path.iterdir())[:limit] if file.suffix in endings and is_log(file)]
 
 
 def dicts(value: Any) -> list[Record]:
