@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import wasserstein_distance
 
 import moral_entropy as me
 from moral_entropy.corpora.simulate import write_simulated
@@ -183,6 +186,21 @@ def test_a_run_of_levels_answers_every_command(tmp_path):
     assert explanation.score[1] <= explanation.score[0] <= explanation.score[2]
     assert run.table("groups").filter(label="(mean)").height == 2
     assert "Raters, in points of the scale" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_lewidi_has_the_distances_of_its_task(tmp_path):
+    run = me.audit(ratings(seed=11, n_items=40), draws=0, use_text="off")
+    [file] = run.export(tmp_path / "q.json", to="lewidi")
+    for entry in json.loads(file.read_text()).values():
+        votes, distance = np.array(entry["annotations"].split(","), dtype=float), entry["distance_to_votes"]
+        levels, p_k = np.arange(1.0, 6.0), np.array(list(entry["soft_label"].values()))
+        assert distance["wasserstein"] == pytest.approx(wasserstein_distance(levels, votes, p_k), abs=1e-9)
+        assert distance["absolute_distance"] == pytest.approx(np.abs(votes - float(entry["hard_label"])).mean() / 4)
+    names = me.audit(ratings(seed=11, n_items=40), draws=0, use_text="off", scale="nominal")
+    [file] = names.export(tmp_path / "n.json", to="lewidi")
+    entry = json.loads(file.read_text())["0"]
+    gaps = [p - entry["annotations"].split(",").count(label) / 5 for label, p in entry["soft_label"].items()]
+    assert entry["distance_to_votes"] == {"manhattan": pytest.approx(np.abs(gaps).sum())}
 
 
 def test_a_check_within_one_level_is_half_wrong():

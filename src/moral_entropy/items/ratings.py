@@ -18,7 +18,7 @@ from moral_entropy.findings import Finding, Level, many
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import finding_of
 from moral_entropy.rules.grade import share_of
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats
 
 ROUNDS = 30
 """Rounds in which biases, spreads and items' values are found from each other."""
@@ -136,9 +136,20 @@ def fit_raters(ballot: Ballot) -> Raters:
     slope_a = by_rater(apart_v * score_v) / along_a
     residual_v = score_v - (by_rater(score_v) / n_a)[rater_v] - slope_a[rater_v] * apart_v
     slope_se_a = np.sqrt(by_rater(residual_v**2) / np.maximum(n_a - 2.0, 1.0) / along_a)
-    shrunk_a = _shrunk(bias_a, bias_se_a, n_a)
+    # Drawn to 0 as far as they may be chance.
+    true_spread = max(float(np.average(bias_a**2 - bias_se_a**2, weights=n_a)), 0.0)
+    shrunk_a = bias_a * true_spread / (true_spread + bias_se_a**2)
     value_i = by_item(score_v - shrunk_a[rater_v]) / np.maximum(ballot.votes_i, 1)
-    gain = _gain(score_v, item_v, rater_v, ballot, shrunk_a, (within, between, centre))
+    others_v = ballot.votes_i[item_v] - 1.0
+
+    def squared_error(shift_a: Floats, factor_a: Floats) -> float:
+        free_v = score_v - shift_a[rater_v] - centre
+        error_v = free_v - (by_item(free_v)[item_v] - free_v) / (others_v + within / between)
+        return float(((factor_a[rater_v] * error_v)[others_v > 0] ** 2).sum())
+
+    # A vote was part of its rater's bias: without it the error is larger.
+    plain, unbiased = squared_error(0.0 * n_a, n_a / n_a), squared_error(shrunk_a, n_a / np.maximum(n_a - 1.0, 1.0))
+    gain = unbiased / plain if plain > 0 else 1.0
     return Raters(bias_a, bias_se_a, spread_a, log_se_a, slope_a, slope_se_a, value_i, gain)
 
 
@@ -155,30 +166,6 @@ def _latent(ballot: Ballot, mean_v: Floats, spread_v: Floats) -> tuple[Floats, F
     shift_v = (at_low_v - at_high_v) / mass_v
     variance_v = 1.0 + (low_v * at_low_v - high_v * at_high_v) / mass_v - shift_v**2
     return mean_v + spread_v * shift_v, spread_v**2 * np.clip(variance_v, 1e-6, 1.0)
-
-
-def _shrunk(bias_a: Floats, se_a: Floats, n_a: Floats) -> Floats:
-    """Draw biases to 0 as far as they may be chance."""
-    spread = max(float(np.average(bias_a**2 - se_a**2, weights=n_a)), 0.0)
-    return np.asarray(bias_a * spread / (spread + se_a**2)) if spread > 0.0 else np.zeros_like(bias_a)
-
-
-def _gain(
-    score_v: Floats, item_v: Ints, rater_v: Ints, ballot: Ballot, bias_a: Floats, spreads: tuple[float, float, float]
-) -> float:
-    """Return the squared error of votes predicted from the others' with biases, over that without."""
-    within, between, centre = spreads
-    n_a = np.maximum(np.bincount(rater_v, minlength=len(bias_a)), 1.0)
-    errors = []
-    for shift_v in (np.zeros(len(score_v)), bias_a[rater_v]):
-        free_v = score_v - shift_v - centre
-        sum_i = np.bincount(item_v, weights=free_v, minlength=ballot.n_items)
-        others_v = ballot.votes_i[item_v] - 1.0
-        error_v = free_v - (sum_i[item_v] - free_v) / (others_v + within / between)
-        # The vote was part of its rater's bias: without it the error is larger.
-        leak_v = n_a[rater_v] / np.maximum(n_a[rater_v] - 1.0, 1.0) if shift_v.any() else 1.0
-        errors.append(float(((leak_v * error_v) ** 2)[others_v > 0].sum()))
-    return errors[1] / errors[0] if errors[0] > 0 else 1.0
 
 
 def score_frame(votes_items: pl.Series, fit: QuestionFit, raters: Raters, interval: float) -> pl.DataFrame:
@@ -206,13 +193,14 @@ def score_frame(votes_items: pl.Series, fit: QuestionFit, raters: Raters, interv
     gold_i = np.where(ballot.gold_i == UNKNOWN, np.nan, gold_i) if ballot.gold_score_i is None else ballot.gold_score_i
     columns = {
         "item": votes_items.gather(ballot.item_i), "n_votes": n_i, "mean": mean_i, "low": low_i, "high": high_i,
-        "median": levels[fit.label_i] if ballot.score_v is None else _medians(ballot, score_v),
+        "median": levels[fit.label_i] if ballot.score_v is None else _medians(ballot),
         "mean_votes": votes_i, "gold": gold_i,
     }  # fmt: skip
     return _placed(pl.DataFrame(columns), ballot).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _medians(ballot: Ballot, score_v: Floats) -> Floats:
+def _medians(ballot: Ballot) -> Floats:
+    score_v = given_scores(ballot)
     order_v = np.lexsort((score_v, np.repeat(np.arange(ballot.n_items), ballot.votes_i)))
     sorted_v = np.append(score_v[order_v], np.nan)
     first_i, n_i = ballot.start_i[:-1], ballot.votes_i
@@ -315,7 +303,7 @@ def rule_scores(ballot: Ballot) -> dict[str, Floats]:
     return {name: np.where(n_i > 0, score_i, np.nan) for name, score_i in scores.items()}
 
 
-def rule_frame(fit: QuestionFit) -> pl.DataFrame:
+def rule_frame(fit: QuestionFit, scores: pl.DataFrame) -> pl.DataFrame:
     """Grade every rule on ratings against the consensus and, where it is known, against gold."""
     ballot, rows = fit.ballot, list[dict[str, Any]]()
     references = {"consensus": fit.p_ik}
@@ -339,22 +327,19 @@ def rule_frame(fit: QuestionFit) -> pl.DataFrame:
                     for (metric, cut), value in metrics.items()
                 ]  # fmt: skip
     if ballot.gold_score_i is not None:
-        rows += _grades_of_scores(ballot)
+        rows += _grades_of_scores(scores)
     schema = {"rule": pl.String, "reference": pl.String, "cut": pl.String, "metric": pl.String, "value": pl.Float64}
     return _placed(pl.DataFrame(rows, schema={**schema, "n": pl.Int64}), ballot).fill_nan(None)
 
 
-def _grades_of_scores(ballot: Ballot) -> Iterator[dict[str, Any]]:
+def _grades_of_scores(scores: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Compare mean and median of the scores with known ones."""
-    score_v, gold_i = given_scores(ballot), np.asarray(ballot.gold_score_i)
-    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
-    sum_i = np.bincount(item_v, weights=score_v, minlength=ballot.n_items)
-    for rule, score_i in {"mean": sum_i / ballot.votes_i.clip(min=1), "median": _medians(ballot, score_v)}.items():
-        off_i = (score_i - gold_i)[(ballot.votes_i > 0) & np.isfinite(gold_i)]
+    graded = scores.drop_nulls(["gold", "mean_votes"])
+    for rule, column in (("mean", "mean_votes"), ("median", "median")) if graded.height else ():
+        off_i = (graded[column] - graded["gold"]).to_numpy()
         figures = {"bias": off_i.mean(), "mae": np.abs(off_i).mean(), "rmse": np.sqrt((off_i**2).mean())}
-        for metric, value in figures.items() if len(off_i) else ():
-            place = {"rule": rule, "reference": "gold", "cut": "", "metric": metric}
-            yield {**place, "value": float(value), "n": len(off_i)}
+        for metric, value in figures.items():
+            yield {"rule": rule, "reference": "gold", "cut": "", "metric": metric, "value": value, "n": len(off_i)}
 
 
 def grade_scores(score_i: Floats, truth_ik: Floats, ballot: Ballot, weight_i: Floats) -> dict[tuple[str, str], float]:
@@ -401,7 +386,7 @@ def study_ratings(consensus: Consensus) -> tuple[dict[str, pl.DataFrame], list[F
             continue
         raters = fit_raters(fit.ballot)
         scores.append(score_frame(consensus.votes.items, fit, raters, consensus.interval))
-        rules.append(rule_frame(fit))
+        rules.append(rule_frame(fit, scores[-1]))
         if not consensus.votes.anonymous:
             people.append(rater_frame(consensus.votes.annotators, fit.ballot, raters, consensus.interval))
             findings += rater_findings(fit, people[-1])

@@ -44,8 +44,8 @@ NUMBERS_AT_ONCE = 1 << 22
 BLOCK_ROWS = 512
 """Rows per call of the kernel: their draws are held."""
 
-MOST_SUMMARIES = 1e9
-"""Most rows × draws × votes per row: of very many rows fewer draws are looked at, 100 at least."""
+MOST_SUMMARIES = 9e9
+"""Most rows × draws × votes per row × states: of very many rows fewer draws are looked at, 100 at least."""
 
 
 class Curvature(NamedTuple):
@@ -197,7 +197,7 @@ def summarise(
         At most this many threads; called with the share done.
     """
     n_rows, n_labels, about_r = patterns.n_rows, patterns.n_labels, about_r.astype(np.int64)
-    n_used = int(max(100, MOST_SUMMARIES // max(len(patterns.code_v), 1)))
+    n_used = int(max(100, MOST_SUMMARIES // max(len(patterns.code_v) * states.n_states, 1)))
     confusion_sakv, weight_sdg = samples.confusion_akv[:n_used], samples.weight_dg[:n_used]
     vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, len(weight_sdg))
     # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.

@@ -30,13 +30,12 @@ ROUNDS = 5
 
 
 @lru_cache(maxsize=8)
-def rater_types(n_labels: int) -> tuple[Floats, Floats, Floats]:
-    """Return bias and spread, in levels, and the rows of every graded type: `row_tkv`.
+def graded_types(n_labels: int) -> Floats:
+    """Return the rows of every graded type: `row_tkv`.
 
     Examples
     --------
-    >>> bias_t, spread_t, row_tkv = rater_types(5)
-    >>> row_tkv[(bias_t == 0) & (spread_t < 0.2)].round(2)[0, 0].tolist()
+    >>> graded_types(5)[4, 0].round(2).tolist()
     [1.0, 0.0, 0.0, 0.0, 0.0]
     """
     width = np.sqrt(n_labels / 5.0)
@@ -44,7 +43,7 @@ def rater_types(n_labels: int) -> tuple[Floats, Floats, Floats]:
     bias_t, spread_t = (axis.ravel() for axis in grid)
     bound_b = np.concatenate([[-np.inf], np.arange(n_labels - 1) + 0.5, [np.inf]])
     centre_tk = np.arange(n_labels) + bias_t[:, None]
-    return bias_t, spread_t, _rows(np.diff(ndtr((bound_b - centre_tk[..., None]) / spread_t[:, None, None]), axis=-1))
+    return _rows(np.diff(ndtr((bound_b - centre_tk[..., None]) / spread_t[:, None, None]), axis=-1))
 
 
 @lru_cache(maxsize=8)
@@ -65,19 +64,15 @@ def prior_rows(votes_akv: Floats, common_kv: Floats) -> Floats:
     n_labels = len(common_kv)
     bend_tv, sharp_t = _bends(n_labels)
     bent_tkv = _rows(softmax(sharp_t[..., None] * np.log(common_kv) + bend_tv[:, None, :], axis=-1))
-    return 0.5 * (_mixture(votes_akv, bent_tkv) + _mixture(votes_akv, rater_types(n_labels)[2]))
+    return 0.5 * (_mixture(votes_akv, bent_tkv) + _mixture(votes_akv, graded_types(n_labels)))
 
 
 def _mixture(votes_akv: Floats, row_tkv: Floats) -> Floats:
-    return np.tensordot(type_posterior(votes_akv, row_tkv), row_tkv, axes=1)
-
-
-def type_posterior(votes_akv: Floats, row_tkv: Floats) -> Floats:
-    """Return the probability of every type, for each rater, from expected votes by level: `p_at`."""
+    """Return every rater's mean row over the types, as probable as their expected votes by level make them."""
     n_types = len(row_tkv)
     log_at = votes_akv.reshape(len(votes_akv), -1) @ np.log(row_tkv).reshape(n_types, -1).T
     share_t, p_at = np.full(n_types, 1.0 / n_types), np.empty_like(log_at)
     for _ in range(ROUNDS):
         p_at = softmax(log_at + np.log(share_t), axis=1)
         share_t = (p_at.sum(axis=0) + 1.0 / n_types) / (len(p_at) + 1.0)
-    return p_at
+    return np.tensordot(p_at, row_tkv, axes=1)

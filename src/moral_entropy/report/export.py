@@ -19,6 +19,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from moral_entropy import __version__
@@ -413,7 +414,7 @@ def _write_lewidi(run: Run, target: Path, aliases: Names, group: str | None) -> 
 
 def _lewidi_text(run: Run, question: Question, aliases: Names, groups: pl.DataFrame | None) -> str:
     rows = export_rows(run, only=question.name, aliases=aliases).collect()
-    entries = {row["item"]: _lewidi_entry(row) for row in rows.iter_rows(named=True)}
+    entries = {row["item"]: _lewidi_entry(row, question) for row in rows.iter_rows(named=True)}
     if groups is None:
         return json.dumps(entries, ensure_ascii=False, indent=1)
     for entry in entries.values():
@@ -426,7 +427,7 @@ def _lewidi_text(run: Run, question: Question, aliases: Names, groups: pl.DataFr
     return json.dumps(entries, ensure_ascii=False, indent=1)
 
 
-def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
+def _lewidi_entry(row: dict[str, Any], question: Question) -> dict[str, Any]:
     commas = [text for text in (*row["annotations"], *row["annotators"]) if "," in text]
     if commas:
         msg = f"LeWiDi's layout splits names at commas, and {commas[0]!r} has one. Export as jsonl, or rename it."
@@ -439,8 +440,22 @@ def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
         "annotators": ",".join(row["annotators"]),
         "hard_label": row["label"],
         "soft_label": dict(zip(row["labels"], row["soft_label"], strict=True)),
+        "distance_to_votes": _lewidi_distances(row, question.levels)
+        if row["annotations"] and question.scale != "interval"
+        else {},
         "other_info": {"domain": row["domain"], "entropy": row["entropy"], QUESTION_KEY: row["question"]},
     }
+
+
+def _lewidi_distances(row: dict[str, Any], levels: Sequence[float]) -> dict[str, float]:
+    """Return LeWiDi-2025's distances: of soft label and votes; of levels also of the votes and the label, by range."""
+    share_k = np.array([row["annotations"].count(label) for label in row["labels"]]) / len(row["annotations"])
+    gap_k = np.array(row["soft_label"]) - share_k
+    if not levels:
+        return {"manhattan": float(np.abs(gap_k).sum())}
+    off_k = np.abs(np.array(levels) - levels[row["labels"].index(row["label"])]) / (levels[-1] - levels[0])
+    wasserstein = np.abs(gap_k.cumsum()[:-1]) @ np.diff(levels)
+    return {"wasserstein": float(wasserstein), "absolute_distance": float(off_k @ share_k)}
 
 
 # --- Tasks and records of annotation tools ---------------------------------------------------------------------------
