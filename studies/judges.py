@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from scipy.stats import norm
 
 import moral_entropy as me
@@ -82,11 +83,11 @@ def study(worlds: list[str], panels: int, first: int) -> None:
             rows[world].append(grade(panel(world, first + n_panels - 1)))
         if n_panels % 10 and n_panels < panels:
             continue
-        about = {"version": me.__version__, "panels": n_panels, "first_seed": first}
-        figures = {world: pl.DataFrame(rows[world]).mean().row(0, named=True) for world in worlds}
-        means = pl.DataFrame([{"world": world} | about | figures[world] for world in worlds]).with_columns(
-            pl.col(pl.Float64).round(4)
-        )
+        means = pl.DataFrame([
+            {"version": me.__version__, "world": world, "panels": n_panels, "first_seed": first}
+            | pl.DataFrame(rows[world]).mean().row(0, named=True)
+            for world in worlds
+        ]).with_columns(cs.float().round(4))  # fmt: skip
         replaced = (pl.col("version") == me.__version__) & pl.col("world").is_in(worlds)
         table = pl.concat([pl.read_csv(FIGURES, schema=means.schema).filter(~replaced), means])
         table.sort("world", "version").write_csv(FIGURES)

@@ -179,8 +179,8 @@ def test_known_answers_overrule_a_majority_that_is_wrong():
             .str.contains("guess")
             .any()
         )
-    # As good as the best judge: half a point is what 150 answers cannot tell.
-    assert np.mean(gains) >= -0.005
+    # As good as the best judge, whom nothing betters here.
+    assert np.mean(gains) >= -0.001
 
 
 def test_judges_who_err_together_are_worth_fewer():

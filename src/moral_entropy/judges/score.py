@@ -22,7 +22,7 @@ from moral_entropy.judges.estimates import FEWEST, Estimate, corrected_means, de
 from moral_entropy.judges.findings import one_label
 from moral_entropy.judges.known import KnownItems, known_items, questions_of, systems_of
 from moral_entropy.judges.pairwise import is_pairwise
-from moral_entropy.judges.values import Quantity, bounded, is_share, quantities, schema
+from moral_entropy.judges.values import Quantity, bounded, quantities, schema
 from moral_entropy.options import values_by_label
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
@@ -162,11 +162,8 @@ def _estimates(
     reference: KnownItems, quantity: Quantity, names: list[str], system_i: Ints, mass: float
 ) -> tuple[list[dict[str, Any]], Callable[[int, int], Estimate]]:
     """Return every system's estimates of a quantity, on the scale from 0 to 1, and differences that are paired."""
-    value_k, answers = quantity.value_k, reference.answers(system_i)
-    if reference.evidence:
-        # What was evidence for p cannot correct it.
-        answers = answers._replace(known_i=np.zeros_like(answers.known_i))
-    corrected, gap = corrected_means(answers, value_k, mass, reference.draws_sik)
+    value_k = quantity.value_k
+    corrected, gap = corrected_means(reference.answers(system_i), value_k, mass, reference.draws_sik)
     systems = []
     for s, name in enumerate(names):
         at = system_i == s
@@ -242,8 +239,7 @@ def _not_random(reference: KnownItems, quantity: Quantity) -> Iterator[str]:
     mean = [float(np.average(value_i[part], weights=weight_i[part])) for part in (known_i, ~known_i)]
     se = math.sqrt(sum(float(np.var(value_i[part])) / part.sum() for part in (known_i, ~known_i)))
     if abs(mean[0] - mean[1]) > UNLIKE * se:
-        scale, unit = (100.0, "%") if is_share(quantity.name) else (1.0, "")
-        figures = [f"{scale * quantity.unscaled(value):.3g}{unit}" for value in mean]
+        figures = [f"{quantity.unscaled(value):.3g}" for value in mean]
         yield (
             f"{reference.question.name}: items with known answers are unlike the others ({quantity.name} {figures[0]} "
             f"and {figures[1]} by the consensus): hardly a random part. What holds of them need not hold of all."

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moral_entropy.findings import many
 from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
 from moral_entropy.judges.findings import SIDE
-from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
+from moral_entropy.judges.known import CLEAR, ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
 from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
 from moral_entropy.judges.people import may_replace
@@ -30,9 +30,6 @@ from moral_entropy.votes.table import UNKNOWN, Floats
 
 MOST_ITEMS_VOTED = 0.5
 """Share of the items that judges must vote on, in the median, for panels of them to be compared."""
-
-CLEAR = 1.645
-"""Standard errors of what a judge adds from which the panel is better without it: one chance in twenty."""
 
 JUDGES = pl.Schema(
     schema("text question judge role", "int n_votes", "float missing", "int n_known",

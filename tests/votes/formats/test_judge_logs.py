@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -278,25 +279,28 @@ def test_one_object_of_judges_with_labels_by_item(tmp_path):
     assert votes.ballots[0].counts_ik.tolist() == [[0, 2], [2, 0], [1, 1]]
 
 
-def test_a_log_of_inspect_that_is_packed_with_zstd(tmp_path):
-    """What inspect_ai writes today: members of the zip have the compression method 93."""
-    codec = pytest.importorskip("pyarrow").Codec("zstd")
-    sample_1 = {"id": "q1", "epoch": 1, "input": "ask\nagain", "target": "x",
-                "scores": {name: {"value": value} for name, value in (("strict", "C"), ("mild", "I"))}}  # fmt: skip
-    members = {"header.json": {"eval": {"task": "qa", "model": "m"}}, "samples/q1_epoch_1.json": sample_1}
-    path = tmp_path / "log.eval"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, value in members.items():
-            archive.writestr(name, codec.compress(json.dumps(value, indent=2).encode(), asbytes=True))
-    packed = bytearray(path.read_bytes())
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            packed[info.header_offset + 8] = 93
-    at = packed.find(b"PK\x01\x02")
-    while at >= 0:
-        packed[at + 10] = 93
-        at = packed.find(b"PK\x01\x02", at + 1)
-    path.write_bytes(packed)
-    votes = read_votes(path)
-    assert votes.annotators.to_list() == ["mild", "strict"]
-    assert votes.n_votes == 2
+REAL_LOGS = {
+    # Three graders of a panel, one of whom refuses once, and a scorer; two epochs; packed with zstd.
+    "inspect-0.3.285.eval": ("score", {
+        "q0": "C I P C", "q1": "I . C C", "q0#2": "C C C I", "q1#2": "P C I C",
+    }, ("mockllm/g1", "mockllm/g2", "mockllm/g3", "strict")),
+    "deepeval-4.3.1.json": ("Correctness", {
+        "case-0": "pass pass pass", "case-1": "fail . pass", "case-2": "fail . fail",
+    }, ("gpt-4.1", "o4-mini", "claude-x")),
+    "mlflow-3.17.2.jsonl": ("correct", {
+        "tr-0": "true false true", "tr-1": "false false false", "tr-2": "true . .",
+    }, ("openai:/gpt-4o", "openai:/o3", "anna")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REAL_LOGS)
+def test_files_that_the_libraries_themselves_wrote(name, spelt):
+    """Made with mock models by the versions in the names; what was voted is what the library reports of it."""
+    if name.endswith(".eval"):
+        pytest.importorskip("pyarrow")
+    question, labels, judges = REAL_LOGS[name]
+    votes = read_votes(Path(__file__).parent / "logs" / name)
+    cast = {(item, judge): label for item, text in labels.items()
+            for judge, label in zip(judges, text.split(), strict=True) if label != "."}  # fmt: skip
+    assert {(item, judge): label for item, judge, label in spelt(votes, question)} == cast
+    assert any("without a verdict" in reason for reason in votes.reading.dropped)
