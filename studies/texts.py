@@ -30,6 +30,10 @@ DATA = ROOT / ".." / "shared" / "data"
 PAGE = ROOT / "docs" / "evidence" / "texts.md"
 MFRC_LABELS, PANEL_LABELS = ("Care", "Equality", "Authority", "Non-Moral"), ("care", "fairness", "authority")
 METHODS = ("share", "p without texts", "tf-idf", "MiniLM", "both", "CROWDLAB")
+RANKINGS = ("all items", "lowest agreement", "lowest p", "p of votes less p of text", "lowest p with texts")
+SEEDS = (0, 1, 2)
+"""Draws of texts from MFRC and of their known votes; figures are means over them. Of other sets all texts are read."""
+
 MISSING = -1
 
 
@@ -43,20 +47,21 @@ class Question(NamedTuple):
     anonymous: bool = False
 
 
-def sets(data: Path, n_texts: int) -> Iterator[tuple[str, list[str], list[Question]]]:
-    """Yield every set that is there: its name, its texts and its questions."""
-    for name, read in {"mfrc_counts": _mfrc, "mfrc_llm_panel": _panel, "popquorn_offensiveness": _popquorn}.items():
+def sets(data: Path, n_texts: int, seed: int = 0) -> Iterator[tuple[str, list[str], list[Question]]]:
+    """Yield every set that is there, with its texts and questions; with further seeds further texts of MFRC alone."""
+    readers = {"mfrc_counts": _mfrc, "mfrc_llm_panel": _panel, "popquorn_offensiveness": _popquorn}
+    for name, read in list(readers.items())[: 1 if seed else None]:
         if not (data / name).is_dir():
             print(f"  {name} is not in {data.name}: left out", file=sys.stderr)
             continue
         print(f"  {name}", file=sys.stderr, flush=True)
-        yield name, *read(data / name, n_texts)
+        yield name, *read(data / name, n_texts, seed)
 
 
-def _mfrc(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
+def _mfrc(folder: Path, n_texts: int, seed: int) -> tuple[list[str], list[Question]]:
     """Read counts of yes among three votes; who voted is not known."""
     table = pl.read_csv(folder / "counts_with_text.csv").filter(pl.col("text").str.strip_chars() != "")
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     table = table[np.sort(rng.choice(table.height, min(n_texts, table.height), replace=False))]
     questions = []
     for label in MFRC_LABELS:
@@ -66,7 +71,7 @@ def _mfrc(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
     return table["text"].to_list(), questions
 
 
-def _panel(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
+def _panel(folder: Path, n_texts: int, _seed: int) -> tuple[list[str], list[Question]]:
     """Read the votes of nine language models, with people's majority as gold."""
     items = pl.read_csv(folder / "items.csv").filter(pl.col("text").str.strip_chars() != "").head(n_texts)
     votes = pl.read_csv(folder / "votes.csv").join(items.select("item").with_row_index("row"), on="item")
@@ -77,11 +82,11 @@ def _panel(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
         yes_v = votes["label"].fill_null("").str.split("|").list.contains(label).to_numpy()
         vote_ia[votes["row"].to_numpy(), voter_v] = yes_v
         gold_i = items["gold_multilabel"].fill_null("").str.split("|").list.contains(label).to_numpy().astype(float)
-        questions.append(Question(label, vote_ia, (1, 3, 9), gold_i))
+        questions.append(Question(label, vote_ia, (1, 3, 8, 9), gold_i))
     return items["text"].to_list(), questions
 
 
-def _popquorn(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
+def _popquorn(folder: Path, n_texts: int, _seed: int) -> tuple[list[str], list[Question]]:
     """Read ratings from 1 to 5; offensive are 2 and more."""
     votes = pl.read_csv(folder / "ratings.csv")
     items = votes.group_by("item", maintain_order=True).agg(pl.col("text").first()).head(n_texts).with_row_index("row")
@@ -111,7 +116,7 @@ def probabilities(question: Question, known_ia: np.ndarray, words: Reading, both
     base_k = base_rates(ballot)
     p = {"share": ((counts_ik + base_k) / (counts_ik.sum(axis=1, keepdims=True) + 1.0))[:, 1]}
     p["p without texts"] = fit(votes, draws=0).fits[0].p_ik[:, 1]
-    alone = both._replace(x_if=both.embedded, embedded=None)
+    alone = both._replace(x_if=both.embedded, piece_if=None, embedded=None)
     for name, reading in {"tf-idf": words, "MiniLM": alone, "both": both}.items():
         t_ik, _ = cross_fit(reading, counts_ik)
         worth = measure_worth(counts_ik, t_ik, base_k, reading.group_i)
@@ -145,32 +150,52 @@ def score(p_i: np.ndarray, yes_i: np.ndarray, n_i: np.ndarray) -> tuple[float, f
 
 
 def study_predictions(data: Path, n_texts: int) -> tuple[list[str], list[str]]:
-    """Return rows of the table of scores, and of that of label errors."""
-    rows, errors = [], []
-    for name, texts, questions in sets(data, n_texts):
-        both = read_texts(texts, "minilm")
-        words = both._replace(embedded=None)
-        for question in questions:
-            for n_known in question.known:
-                known_ia, left_ia = cut(question.vote_ia, n_known)
-                p = probabilities(question, known_ia, words, both)
-                yes_i, n_i = (left_ia == 1).sum(axis=1).astype(float), (left_ia != MISSING).sum(axis=1).astype(float)
-                if question.gold_i is not None:
-                    yes_i, n_i = question.gold_i, np.ones(len(question.gold_i))
-                cells = []
-                for method in METHODS:
-                    figures = score(p[method], yes_i, n_i) if np.isfinite(p[method]).all() else None
-                    cells.append("–" if figures is None else "/".join(f"{x:.3f}".replace("0.", ".") for x in figures))
-                worth, low, high = p["worth, both"]
-                place = f"| {name}, {question.name}, {n_known} "
-                rows.append(f"{place}| {' | '.join(cells)} | {worth:.1f} ({low:.1f} to {high:.1f}) |")
-                errors.append(f"{place}| {' | '.join(label_errors(p, known_ia, yes_i, n_i))} |")
-                print(rows[-1], errors[-1], sep="\n", file=sys.stderr, flush=True)
-    return rows, errors
+    """Return rows of the table of scores, and of that of label errors: means over seeds."""
+    figures: dict[str, list[tuple[np.ndarray, ...]]] = {}
+    for seed in SEEDS:
+        for name, texts, questions in sets(data, n_texts, seed):
+            both = read_texts(texts, "minilm")
+            words = both._replace(embedded=None)
+            for question in questions:
+                for n_known in question.known:
+                    place = f"{name}, {question.name}, {n_known}"
+                    figures.setdefault(place, []).append(
+                        _figures(question, *cut(question.vote_ia, n_known, seed), words, both)
+                    )
+                    print(place, *_rows(place, figures[place]), file=sys.stderr, flush=True)
+    rows = [_rows(place, by_seed) for place, by_seed in figures.items()]
+    return [row for row, _ in rows], [row for _, row in rows]
 
 
-def label_errors(p: dict[str, np.ndarray], known_ia: np.ndarray, yes_i: np.ndarray, n_i: np.ndarray) -> list[str]:
-    """Return the share of wrong labels among all items, the 100 of lowest agreement, and the 100 of most conflict."""
+def _figures(
+    question: Question, known_ia: np.ndarray, left_ia: np.ndarray, words: Reading, both: Reading
+) -> tuple[np.ndarray, ...]:
+    """Return scores by method, calibration against left-out votes without texts and with, worth, and label errors."""
+    p = probabilities(question, known_ia, words, both)
+    left = (left_ia == 1).sum(axis=1).astype(float), (left_ia != MISSING).sum(axis=1).astype(float)
+    gold_i = question.gold_i
+    target = left if gold_i is None else (gold_i, np.ones(len(gold_i)))
+    scores = np.array([score(p[name], *target) if np.isfinite(p[name]).all() else (np.nan,) * 3 for name in METHODS])
+    gaps = np.array([score(p[name], *left)[2] if left[1].any() else np.nan for name in ("p without texts", "both")])
+    return scores, gaps, p["worth, both"], label_errors(p, known_ia, *target)
+
+
+def _rows(place: str, by_seed: list[tuple[np.ndarray, ...]]) -> tuple[str, str]:
+    """Return the rows of one question and number of votes."""
+    scores, gaps, worth, errors = (np.mean(part, axis=0) for part in zip(*by_seed, strict=True))
+    cells = ["–" if np.isnan(row).any() else "/".join(map(_short, row)) for row in scores]
+    cells += ["–" if np.isnan(gaps).any() else " → ".join(map(_short, gaps))]
+    cells += ["{:.1f} ({:.1f} to {:.1f})".format(*worth)]
+    shares = [f"{share:.0%}" for share in errors]
+    return f"| {place} | {' | '.join(cells)} |", f"| {place} | {' | '.join(shares)} | {errors[-1] / errors[1]:.1f} |"
+
+
+def _short(figure: float) -> str:
+    return f"{figure:.3f}".replace("0.", ".")
+
+
+def label_errors(p: dict[str, np.ndarray], known_ia: np.ndarray, yes_i: np.ndarray, n_i: np.ndarray) -> np.ndarray:
+    """Return the share of wrong labels among all items, and among the first 100 by each of `RANKINGS`."""
     n_known_i = (known_ia != MISSING).sum(axis=1)
     label_i = p["p without texts"] >= 0.5
     sure_i = np.maximum(yes_i, n_i - yes_i) > n_i / 2
@@ -180,11 +205,11 @@ def label_errors(p: dict[str, np.ndarray], known_ia: np.ndarray, yes_i: np.ndarr
     both_i = ((n_known_i + 1) * by_votes_i + p["counted"] * text_i) / (n_known_i + 1 + p["counted"])
     agreement_i = np.abs((known_ia == 1).sum(axis=1) / n_known_i - 0.5)
     shuffle_i = np.random.default_rng(0).random(len(wrong_i))
-    cells = [wrong_i[sure_i].mean()]
-    for order_i in (agreement_i, by_votes_i, both_i):
+    shares = [wrong_i[sure_i].mean()]
+    for order_i in (agreement_i, by_votes_i, text_i - by_votes_i, both_i):
         items = np.lexsort((shuffle_i, np.where(sure_i, order_i, np.inf)))[:100]
-        cells.append(wrong_i[items].mean())
-    return [f"{share:.0%}" for share in cells]
+        shares.append(wrong_i[items].mean())
+    return np.array(shares)
 
 
 def study_shuffled(data: Path, seeds: int) -> list[str]:
@@ -219,10 +244,11 @@ def main() -> None:
     scores, errors = study_predictions(options.data, options.texts)
     shuffled = study_shuffled(options.data, options.seeds)
     tables = {
-        "scores": [f"| set, question, votes known | {' | '.join(METHODS)} | worth of a text (both) |",
-                   "| --- " * (len(METHODS) + 2) + "|", *scores],
-        "errors": ["| set, question, votes known | all items | lowest agreement | lowest p | text against votes |",
-                   "| --- " * 5 + "|", *errors],
+        "scores": [f"| set, question, votes known | {' | '.join(METHODS)} | calibration error of left-out votes, "
+                   "without texts → with both | worth of a text (both) |",
+                   "| --- " * (len(METHODS) + 3) + "|", *scores],
+        "errors": [f"| set, question, votes known | {' | '.join(RANKINGS)} | times lowest agreement |",
+                   "| --- " * 7 + "|", *errors],
         "shuffled": ["| set, question, votes | seeds | interval above 0 | worth above 0 |", "| --- " * 4 + "|",
                      *shuffled],
     }  # fmt: skip

@@ -59,12 +59,8 @@ def spaced(text: str) -> str:
     return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", text).lower())
 
 
-WORDS: dict[str, Any] = {
-    "ngram_range": (1, 2),
-    "token_pattern": rf"[\w{MARKS}]+",
-    "sublinear_tf": True,
-    "preprocessor": spaced,
-}
+TOKEN = rf"[\w{MARKS}]+"
+WORDS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": TOKEN, "sublinear_tf": True, "preprocessor": spaced}
 MOST_FEATURES = 50_000
 """At most so many words and pairs of words: the most frequent ones."""
 

@@ -111,11 +111,7 @@ def train_encoder(train: Targets, kind: str, options: TrainOptions, *, advance: 
             compute_loss_func=_soft_loss(torch, train.questions), callbacks=[_progress(transformers, advance)],
         )  # fmt: skip
         trainer.remove_callback(transformers.PrinterCallback)
-        try:
-            trainer.train()
-        except torch.OutOfMemoryError as error:
-            msg = f"the GPU has too little memory: {one_line(error)}. Use a smaller --set batch-size=…."
-            raise TrainError(msg) from error
+        trainer.train()
     if not all(bool(weights.isfinite().all()) for weights in encoder.model.parameters()):
         msg = f"the loss is not finite after {steps:,} steps. Lower the learning rate: --set learning-rate=…."
         raise TrainError(msg)

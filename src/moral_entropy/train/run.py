@@ -53,9 +53,6 @@ TEST, TEST_TO_COMPARE = 0.1, 0.2
 FEWEST_GOLD = 40
 """With fewer tested items that have gold, gold is no reference."""
 
-CHANCE = 0.6
-"""A mean AUC below is hardly better than chance."""
-
 LEANS = (
     "p leans on the texts (audit --use-text): a classifier of texts that is tested against it is flattered. Test it "
     "against gold, or train on an audit without --use-text."
@@ -208,23 +205,18 @@ def worth_lines(worth: Mapping[str, Any]) -> Iterator[str]:
     )
     if mean["log_loss"] > mean["constant_loss"] - 5e-4:
         yield "It is worth no more than a constant answer: train on more texts, or with another model."
-    elif mean["auc"] < CHANCE:
-        yield "It hardly tells texts apart (an AUC of 0.5 is chance): train on more texts, or another model."
 
 
 def _card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> str:
     """Write the model's card: Markdown with YAML on top, as model hubs read it; names from the data are escaped."""
     manifest, worth, comparison = run.manifest, facts["worth"] or {"questions": ()}, facts.get("comparison")
     library = "sklearn" if facts["model"] == TFIDF else "transformers"
+    front = {"library_name": library, "pipeline_tag": "text-classification", "tags": ["soft-labels", "moral-entropy"]}
     figures = [[row["question"], *(row[name] and f"{row[name]:.3f}" for name in FIGURES)] for row in worth["questions"]]
     header = ("against", "trained on", "accuracy", "AUC")
     return fill_template(
         "model.md",
-        front={
-            "library_name": library,
-            "pipeline_tag": "text-classification",
-            "tags": ["soft-labels", "moral-entropy"],
-        },
+        front=front,
         facts=facts,
         manifest=manifest,
         questions=[question.name for question in classifier.questions],
