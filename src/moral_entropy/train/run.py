@@ -102,8 +102,7 @@ def run_training(
     if options.compare and not test.texts:
         msg = f"none of the {len(train.texts):,} texts is left to test on. Audit more items with a text."
         raise TrainError(msg)
-    step = share_of(advance, 0, 2 if options.compare else 1)
-    classifier = train_classifier(train, options.labels, options, advance=step)
+    classifier = train_classifier(train, options.labels, options, advance=share_of(advance, 0, 1 + options.compare))
     facts = {
         "version": __version__,
         "model": options.model,
@@ -336,10 +335,10 @@ def comparison_lines(table: pl.DataFrame) -> Iterator[str]:
     """Say by reference how much better soft is than each other target, with intervals."""
     compared = table.filter(pl.col("target") != "soft", question=MEAN)
     for (reference,), rows in compared.group_by("reference", maintain_order=True):
-        parts = []
-        for (target,), pair in rows.group_by("target", maintain_order=True):
-            figures = [_in_words(row, "difference") for row in pair.iter_rows(named=True)]
-            parts.append(f"soft less {target} {', '.join(figures)}")
+        parts = [
+            f"soft less {target} " + ", ".join(_in_words(row, "difference") for row in pair.iter_rows(named=True))
+            for (target,), pair in rows.group_by("target", maintain_order=True)
+        ]
         yield f"against {reference}: {'; '.join(parts)}"
     yield "Against a rule's own labels the model that learnt from that rule is favoured; gold favours none."
 

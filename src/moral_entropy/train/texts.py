@@ -45,12 +45,13 @@ WORTHS = np.concatenate([[0.0], np.geomspace(0.25, 32.0, 29)])
 NEGLIGIBLE = 0.002
 """A gain below this share of the log loss is none: on shuffled texts half of the gains are above 0."""
 
-MOST_COUNTED, WITHOUT_PAIRS = 6.0, 4.0
-"""Votes that a text counts for, at most: of 2, 3, 4, 6, 8 and 12, log loss over 21 cells of docs/evidence/texts.md is
-within .2% of the best from 6 on, and more is worse where votes are many. And its worth, at most, where fewer than
-`FEWEST` items have two votes: then nothing shows how many votes a text replaces."""
+MOST_COUNTED, FEW_VOTES, WITHOUT_PAIRS = (12.0, 6.0), 3.0, 4.0
+"""Votes that a text counts for, at most: where items have so few votes on average, and where they have more. Of 4, 6,
+8, 12 and 32, with two votes 12 and 32 predict left-out votes of MFRC best (Thin Morality, Proportionality and Purity:
+.8 to 2% below 6); with nine votes of language models 12 is further from people's labels than no text (loyalty). And its
+worth, at most, where fewer than `FEWEST` items have two votes: then nothing shows how many votes a text replaces."""
 
-FEWEST_ITEMS, MOST_MEASURED = 300, 10_000
+FEWEST_ITEMS, MOST_MEASURED = 300, 8_000
 """Items with a text and a vote that a question needs, and items on which the worth is measured where no text counts;
 where there are several questions fewer, since each takes a third as long as reading the texts."""
 
@@ -245,7 +246,7 @@ def measure_worth(counts_ik: Ints, t_ik: Floats, base_k: Floats, group_i: Ints) 
     dict
         `votes`, with the 95% interval `low` and `high`: 0 where texts predict votes no better than base rates do,
         whatever weight these are given; `loss` and `loss_without`, nats per left-out vote with texts and without, each
-        at its best weight; `n_items` that were looked at.
+        at its best weight; `n_items` that were looked at; `most`, the votes that a text may count for.
     """
     n_i = counts_ik.sum(axis=1)
     items = np.flatnonzero(n_i > 1)
@@ -260,15 +261,13 @@ def measure_worth(counts_ik: Ints, t_ik: Floats, base_k: Floats, group_i: Ints) 
                                     left_out_losses(counts_ik[items], prior_ik, base_k)])
         for prior_ik in (t_ik[items], np.broadcast_to(base_k, t_ik[items].shape))
     )  # fmt: skip
-    worth_r = best_worth(loss_rs, without_rs)
-    if not paired:
-        worth_r = np.minimum(worth_r, WITHOUT_PAIRS)
+    worth_r = np.minimum(best_worth(loss_rs, without_rs), np.inf if paired else WITHOUT_PAIRS)
     low, high = np.quantile(worth_r[1:], ((1.0 - INTERVAL) / 2.0, (1.0 + INTERVAL) / 2.0))
     n_votes = max(float(n_i[items].sum()), 1.0)
     return {
         "votes": float(worth_r[0]), "low": float(min(low, worth_r[0])), "high": float(max(high, worth_r[0])),
         "loss": float(loss_rs[0].min() / n_votes), "loss_without": float(without_rs[0].min() / n_votes),
-        "n_items": len(items),
+        "n_items": len(items), "most": MOST_COUNTED[int(n_i.sum() > FEW_VOTES * (n_i > 0).sum())],
     }  # fmt: skip
 
 
@@ -361,7 +360,7 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
         t_ik[here], regressions[ballot.question] = cross_fit(reading, counts_ik, at_i[here])
         worth = measure_worth(counts_ik, t_ik[here], base_rates(ballot), reading.group_i[at_i[here]])
         # Where nothing may be their worth, texts do not count.
-        n_counted = min(worth["votes"], MOST_COUNTED) if use is not None and worth["low"] > 0.0 else 0.0
+        n_counted = min(worth["votes"], worth["most"]) if use is not None and worth["low"] > 0.0 else 0.0
         priors[ballot.question] = t_ik, n_counted
         facts["questions"].append({"question": ballot.question, **worth, "counted": n_counted})
     facts["sentence"] = _sentence(facts, use)
@@ -376,7 +375,8 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
         return f"{worth}{repeats}. Texts do not count in p."
     if use is None:
         return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
-    return f"{worth}{repeats}. Texts count in p, for at most {MOST_COUNTED:.0f} votes; p_votes is p without them."
+    most = max(row["most"] for row in facts["questions"])
+    return f"{worth}{repeats}. Texts count in p, for at most {most:.0f} votes; p_votes is p without them."
 
 
 def _in_votes(row: dict[str, Any]) -> str:
@@ -418,7 +418,7 @@ def _conflicts(votes: Votes, fit: QuestionFit, row: dict[str, Any], evidence: Ev
     ballot, t_ik = fit.ballot, np.asarray(fit.item_prior[0])  # type: ignore[index]
     p_ik = fit.p_ik if fit.p_votes_ik is None else fit.p_votes_ik
     n_i1 = ballot.votes_i[:, None] + 1.0
-    worth = min(row["votes"], MOST_COUNTED)
+    worth = min(row["votes"], row["most"])
     combined_ik = (n_i1 * p_ik + worth * t_ik) / (n_i1 + worth)
     label_i, text_i = highest(p_ik), highest(np.nan_to_num(t_ik))
     p_both_i = combined_ik[np.arange(len(p_ik)), label_i]
