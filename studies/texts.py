@@ -36,9 +36,6 @@ PAGE = ROOT / "docs" / "evidence" / "texts.md"
 MFRC_LABELS, PANEL_LABELS = ("Care", "Equality", "Authority", "Non-Moral"), ("care", "fairness", "authority")
 METHODS = ("share", "p without texts", "tf-idf", "MiniLM", "both", "CROWDLAB")
 RANKINGS = ("all items", "lowest agreement", "lowest p", "p of votes less p of text", "lowest p with texts")
-SEEDS = (0,)
-"""Draws of texts from MFRC and of known votes; figures are means over them. Of other sets all texts are read once."""
-
 MISSING = -1
 
 
@@ -52,21 +49,20 @@ class Question(NamedTuple):
     anonymous: bool = False
 
 
-def sets(data: Path, n_texts: int, seed: int = 0) -> Iterator[tuple[str, list[str], list[Question]]]:
-    """Yield every set that is there, with its texts and questions; with further seeds further texts of MFRC alone."""
-    readers = {"mfrc_counts": _mfrc, "mfrc_llm_panel": _panel, "popquorn_offensiveness": _popquorn}
-    for name, read in list(readers.items())[: 1 if seed else None]:
+def sets(data: Path, n_texts: int) -> Iterator[tuple[str, list[str], list[Question]]]:
+    """Yield every set that is there: its name, its texts and its questions."""
+    for name, read in {"mfrc_counts": _mfrc, "mfrc_llm_panel": _panel, "popquorn_offensiveness": _popquorn}.items():
         if not (data / name).is_dir():
             print(f"  {name} is not in {data.name}: left out", file=sys.stderr)
             continue
         print(f"  {name}", file=sys.stderr, flush=True)
-        yield name, *read(data / name, n_texts, seed)
+        yield name, *read(data / name, n_texts)
 
 
-def _mfrc(folder: Path, n_texts: int, seed: int) -> tuple[list[str], list[Question]]:
+def _mfrc(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
     """Read counts of yes among three votes; who voted is not known."""
     table = pl.read_csv(folder / "counts_with_text.csv").filter(pl.col("text").str.strip_chars() != "")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     table = table[np.sort(rng.choice(table.height, min(n_texts, table.height), replace=False))]
     questions = []
     for label in MFRC_LABELS:
@@ -76,7 +72,7 @@ def _mfrc(folder: Path, n_texts: int, seed: int) -> tuple[list[str], list[Questi
     return table["text"].to_list(), questions
 
 
-def _panel(folder: Path, n_texts: int, _seed: int) -> tuple[list[str], list[Question]]:
+def _panel(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
     """Read the votes of nine language models, with people's majority as gold."""
     items = pl.read_csv(folder / "items.csv").filter(pl.col("text").str.strip_chars() != "").head(n_texts)
     votes = pl.read_csv(folder / "votes.csv").join(items.select("item").with_row_index("row"), on="item")
@@ -91,7 +87,7 @@ def _panel(folder: Path, n_texts: int, _seed: int) -> tuple[list[str], list[Ques
     return items["text"].to_list(), questions
 
 
-def _popquorn(folder: Path, n_texts: int, _seed: int) -> tuple[list[str], list[Question]]:
+def _popquorn(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
     """Read ratings from 1 to 5; offensive are 2 and more."""
     votes = pl.read_csv(folder / "ratings.csv")
     items = votes.group_by("item", maintain_order=True).agg(pl.col("text").first()).head(n_texts).with_row_index("row")
@@ -110,7 +106,7 @@ def cut(vote_ia: np.ndarray, n_known: int, seed: int = 0) -> tuple[np.ndarray, n
     return np.where(chosen_ia, vote_ia, MISSING), np.where(chosen_ia, MISSING, vote_ia)
 
 
-def probabilities(question: Question, known_ia: np.ndarray, words: Reading, both: Reading) -> dict[str, np.ndarray]:
+def probabilities(question: Question, known_ia: np.ndarray, both: Reading) -> dict[str, np.ndarray]:
     """Return the probability of yes by method, and what the worth of the texts was."""
     item_v, voter_v = np.nonzero(known_ia != MISSING)
     frame = pl.DataFrame({"item": item_v, "annotator": voter_v, "label": known_ia[item_v, voter_v]})
@@ -121,8 +117,8 @@ def probabilities(question: Question, known_ia: np.ndarray, words: Reading, both
     base_k = base_rates(ballot)
     p = {"share": ((counts_ik + base_k) / (counts_ik.sum(axis=1, keepdims=True) + 1.0))[:, 1]}
     p["p without texts"] = fit(votes, draws=0).fits[0].p_ik[:, 1]
-    alone = both._replace(x_if=both.embedded, piece_if=None, embedded=None)
-    for name, reading in {"tf-idf": words, "MiniLM": alone, "both": both}.items():
+    words, encoder = both._replace(embedded=None), both._replace(x_if=both.embedded, piece_if=None, embedded=None)
+    for name, reading in {"tf-idf": words, "MiniLM": encoder, "both": both}.items():
         t_ik, _ = cross_fit(reading, counts_ik)
         worth = measure_worth(counts_ik, t_ik, base_k, reading.group_i)
         counted = min(worth["votes"], worth["most"]) if worth["low"] > 0.0 else 0.0
@@ -155,44 +151,31 @@ def score(p_i: np.ndarray, yes_i: np.ndarray, n_i: np.ndarray) -> tuple[float, f
 
 
 def study_predictions(data: Path, n_texts: int) -> tuple[list[str], list[str]]:
-    """Return rows of the table of scores, and of that of label errors: means over seeds."""
-    figures: dict[str, list[tuple[np.ndarray, ...]]] = {}
-    for seed in SEEDS:
-        for name, texts, questions in sets(data, n_texts, seed):
-            both = read_texts(texts, "minilm")
-            words = both._replace(embedded=None)
-            for question in questions:
-                for n_known in question.known:
-                    place = f"{name}, {question.name}, {n_known}"
-                    figures.setdefault(place, []).append(
-                        _figures(question, *cut(question.vote_ia, n_known, seed), words, both)
-                    )
-                    print(place, *_rows(place, figures[place]), file=sys.stderr, flush=True)
-    rows = [_rows(place, by_seed) for place, by_seed in figures.items()]
+    """Return rows of the table of scores, and of that of label errors."""
+    rows = []
+    for name, texts, questions in sets(data, n_texts):
+        both = read_texts(texts, "minilm")
+        for question in questions:
+            for n_known in question.known:
+                rows.append(
+                    _rows(f"{name}, {question.name}, {n_known}", question, *cut(question.vote_ia, n_known), both)
+                )
+                print(*rows[-1], sep="\n", file=sys.stderr, flush=True)
     return [row for row, _ in rows], [row for _, row in rows]
 
 
-def _figures(
-    question: Question, known_ia: np.ndarray, left_ia: np.ndarray, words: Reading, both: Reading
-) -> tuple[np.ndarray, ...]:
-    """Return scores by method, calibration against left-out votes without texts and with, worth, and label errors."""
-    p = probabilities(question, known_ia, words, both)
-    left = (left_ia == 1).sum(axis=1).astype(float), (left_ia != MISSING).sum(axis=1).astype(float)
-    gold_i = question.gold_i
-    target = left if gold_i is None else (gold_i, np.ones(len(gold_i)))
-    scores = np.array([score(p[name], *target) if np.isfinite(p[name]).all() else (np.nan,) * 3 for name in METHODS])
-    gaps = np.array([score(p[name], *left)[2] if left[1].any() else np.nan for name in ("p without texts", "both")])
-    return scores, gaps, p["worth, both"], label_errors(p, known_ia, *target)
-
-
-def _rows(place: str, by_seed: list[tuple[np.ndarray, ...]]) -> tuple[str, str]:
+def _rows(place: str, question: Question, known_ia: np.ndarray, left_ia: np.ndarray, both: Reading) -> tuple[str, str]:
     """Return the rows of one question and number of votes."""
-    scores, gaps, worth, errors = (np.mean(part, axis=0) for part in zip(*by_seed, strict=True))
-    cells = ["–" if np.isnan(row).any() else "/".join(map(_short, row)) for row in scores]
-    cells += ["–" if np.isnan(gaps).any() else " → ".join(map(_short, gaps))]
-    cells += ["{:.1f} ({:.1f} to {:.1f})".format(*worth)]
-    shares = [f"{share:.0%}" for share in errors]
-    return f"| {place} | {' | '.join(cells)} |", f"| {place} | {' | '.join(shares)} | {errors[-1] / errors[1]:.1f} |"
+    p = probabilities(question, known_ia, both)
+    left = (left_ia == 1).sum(axis=1).astype(float), (left_ia != MISSING).sum(axis=1).astype(float)
+    target = left if question.gold_i is None else (question.gold_i, np.ones(len(question.gold_i)))
+    scored = [score(p[name], *target) if np.isfinite(p[name]).all() else () for name in METHODS]
+    cells = ["/".join(map(_short, figures)) or "–" for figures in scored]
+    gaps = [score(p[name], *left)[2] for name in ("p without texts", "both")] if left[1].any() else []
+    cells += [" → ".join(map(_short, gaps)) or "–", "{:.1f} ({:.1f} to {:.1f})".format(*p["worth, both"])]
+    errors = label_errors(p, known_ia, *target)
+    shares = [*(f"{share:.0%}" for share in errors), f"{errors[-1] / errors[1]:.1f}"]
+    return f"| {place} | {' | '.join(cells)} |", f"| {place} | {' | '.join(shares)} |"
 
 
 def _short(figure: float) -> str:

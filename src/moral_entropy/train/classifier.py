@@ -346,9 +346,7 @@ def read_texts(
         guessed = names[0] if len(names) == 1 else guess_column("text", names)
         column = named_column(text, names, source.name, "text") if text else guessed
         if column is None:
-            msg = (
-                f"{source.name} has no column that looks like texts. Found: {shown(names)}. Name it with --text COLUMN."
-            )
+            msg = f"{source.name}: no column that looks like texts. Found: {shown(names)}. Name it with --text COLUMN."
             raise TrainError(msg)
         texts = source.column(column).cast(pl.String).to_list()
         names.remove(column)

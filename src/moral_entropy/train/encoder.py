@@ -53,10 +53,8 @@ class Encoder:
         import torch
 
         texts, targets = zip(*rows, strict=True)
-        tokens = self.tokenizer(
-            list(texts), truncation=True, max_length=self.max_length, padding=True, return_tensors="pt"
-        )
-        return {**tokens, "labels": torch.tensor(np.array(targets))}
+        settings = {"truncation": True, "max_length": self.max_length, "padding": True, "return_tensors": "pt"}
+        return {**self.tokenizer(list(texts), **settings), "labels": torch.tensor(np.array(targets))}
 
     def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
         """Return the logit of every output for every text: `logits_io`."""

@@ -375,8 +375,8 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
         return f"{worth}{repeats}. Texts do not count in p."
     if use is None:
         return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
-    most = max(row["most"] for row in facts["questions"])
-    return f"{worth}{repeats}. Texts count in p, for at most {most:.0f} votes; p_votes is p without them."
+    limit = max(row["most"] for row in facts["questions"])
+    return f"{worth}{repeats}. Texts count in p, for at most {limit:.0f} votes; p_votes is p without them."
 
 
 def _in_votes(row: dict[str, Any]) -> str:
