@@ -254,8 +254,8 @@ def measure_worth(counts_ik: Ints, t_ik: Floats, base_k: Floats, group_i: Ints) 
     items = items if paired else np.flatnonzero(n_i)
     # Blocks, not items, are resampled: a few sums then stand for any number of texts.
     block_i = np.random.default_rng(0).permutation(int(group_i.max()) + 1)[group_i[items]] % BLOCKS
-    times_rb = np.random.default_rng(1).multinomial(BLOCKS, np.full(BLOCKS, 1.0 / BLOCKS), REPLICATES)
-    times_rb = np.vstack([np.ones((1, BLOCKS)), times_rb])
+    resampled_rb = np.random.default_rng(1).multinomial(BLOCKS, np.full(BLOCKS, 1.0 / BLOCKS), REPLICATES)
+    times_rb: Floats = np.vstack([np.ones((1, BLOCKS)), resampled_rb])
     loss_rs, without_rs = (
         times_rb @ np.column_stack([np.bincount(block_i, weights=loss_ik.sum(axis=1), minlength=BLOCKS) for loss_ik in
                                     left_out_losses(counts_ik[items], prior_ik, base_k)])
