@@ -20,7 +20,6 @@ from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.train import texts as texts_module
 from moral_entropy.train.run import run_training
 from moral_entropy.train.texts import (
-    MOST_COUNTED,
     WORTHS,
     cross_fit,
     embed_texts,
@@ -58,6 +57,12 @@ def test_probabilities_that_say_nothing_are_worth_nothing():
         counts_ik, t_ik = planted(4.0, n_items=500, seed=seed)
         found = measure_worth(counts_ik, rng.permutation(t_ik), base_of(counts_ik), np.arange(500))
         assert found["low"] == 0.0
+
+
+@pytest.mark.parametrize(("n_votes", "most"), [(3, 12), (4, 6)])
+def test_texts_may_count_for_more_where_votes_are_few(n_votes, most):
+    counts_ik = np.array([[n_votes, 0], [0, n_votes]] * 200)
+    assert measure_worth(counts_ik, np.full((400, 2), 0.5), np.array([0.5, 0.5]), np.arange(400))["most"] == most
 
 
 def test_without_pairs_of_votes_the_worth_is_at_most_four():
@@ -129,7 +134,7 @@ def counted():
 def test_texts_count_as_the_formula_says(counted):
     run, care_i = counted
     [row] = run.manifest["text_worth"]["questions"]
-    assert 0.0 < row["low"] <= row["votes"] and row["counted"] == min(row["votes"], MOST_COUNTED)
+    assert 0.0 < row["low"] <= row["votes"] and row["counted"] == min(row["votes"], row["most"])
     items = run.items.sort("item")
     n_i, yes_i, t_i = (items[name].to_numpy() for name in ("n_votes", "n_positive", "p_text"))
     base = (yes_i.sum() + 0.5) / (n_i.sum() + 1.0)

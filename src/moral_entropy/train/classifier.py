@@ -59,12 +59,8 @@ def spaced(text: str) -> str:
     return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", text).lower())
 
 
-WORDS: dict[str, Any] = {
-    "ngram_range": (1, 2),
-    "token_pattern": rf"[\w{MARKS}]+",
-    "sublinear_tf": True,
-    "preprocessor": spaced,
-}
+TOKEN = rf"[\w{MARKS}]+"
+WORDS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": TOKEN, "sublinear_tf": True, "preprocessor": spaced}
 MOST_FEATURES = 50_000
 """At most so many words and pairs of words: the most frequent ones."""
 
@@ -166,15 +162,14 @@ def _read_facts(path: Path) -> tuple[str, int, tuple[Question, ...]]:
     """Read which model a folder holds, how many tokens it takes, and what its outputs mean."""
     try:
         facts: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        rows = [
-            (str(row["question"]), tuple(row["labels"]), row["positive"], tuple(row.get("levels", ())),
-             row.get("scale", "nominal"))
-            for row in facts["head"]
-        ]  # fmt: skip
+        questions = tuple(
+            Question(str(row["question"]), tuple(row["labels"]), row["positive"], tuple(row.get("levels", ())),
+                     row.get("scale", "nominal")) for row in facts["head"]
+        )  # fmt: skip
         # Two labels, one of them the positive one, or more than two and no positive one.
-        sound = [len(labels) == 2 if positive in labels else len(labels) > 2 for _, labels, positive, *_ in rows]
+        sound = [len(row.labels) == 2 if row.positive in row.labels else len(row.labels) > 2 for row in questions]
         if sound and all(sound) and isinstance(facts["max_length"], int):
-            return facts["model"], facts["max_length"], tuple(Question(*row) for row in rows)
+            return facts["model"], facts["max_length"], questions
         problem = f"the outputs that its {FACTS} lists are none, or lack their labels"
     except OSError:
         problem = f"it has no {FACTS}" if path.is_dir() else "there is no such folder"
@@ -351,9 +346,7 @@ def read_texts(
         guessed = names[0] if len(names) == 1 else guess_column("text", names)
         column = named_column(text, names, source.name, "text") if text else guessed
         if column is None:
-            msg = (
-                f"{source.name} has no column that looks like texts. Found: {shown(names)}. Name it with --text COLUMN."
-            )
+            msg = f"{source.name}: no column that looks like texts. Found: {shown(names)}. Name it with --text COLUMN."
             raise TrainError(msg)
         texts = source.column(column).cast(pl.String).to_list()
         names.remove(column)

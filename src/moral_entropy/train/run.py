@@ -53,9 +53,6 @@ TEST, TEST_TO_COMPARE = 0.1, 0.2
 FEWEST_GOLD = 40
 """With fewer tested items that have gold, gold is no reference."""
 
-CHANCE = 0.6
-"""A mean AUC below is hardly better than chance."""
-
 LEANS = (
     "p leans on the texts (audit --use-text): a classifier of texts that is tested against it is flattered. Test it "
     "against gold, or train on an audit without --use-text."
@@ -105,8 +102,7 @@ def run_training(
     if options.compare and not test.texts:
         msg = f"none of the {len(train.texts):,} texts is left to test on. Audit more items with a text."
         raise TrainError(msg)
-    step = share_of(advance, 0, 2 if options.compare else 1)
-    classifier = train_classifier(train, options.labels, options, advance=step)
+    classifier = train_classifier(train, options.labels, options, advance=share_of(advance, 0, 1 + options.compare))
     facts = {
         "version": __version__,
         "model": options.model,
@@ -208,23 +204,18 @@ def worth_lines(worth: Mapping[str, Any]) -> Iterator[str]:
     )
     if mean["log_loss"] > mean["constant_loss"] - 5e-4:
         yield "It is worth no more than a constant answer: train on more texts, or with another model."
-    elif mean["auc"] < CHANCE:
-        yield "It hardly tells texts apart (an AUC of 0.5 is chance): train on more texts, or another model."
 
 
 def _card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> str:
     """Write the model's card: Markdown with YAML on top, as model hubs read it; names from the data are escaped."""
     manifest, worth, comparison = run.manifest, facts["worth"] or {"questions": ()}, facts.get("comparison")
     library = "sklearn" if facts["model"] == TFIDF else "transformers"
+    front = {"library_name": library, "pipeline_tag": "text-classification", "tags": ["soft-labels", "moral-entropy"]}
     figures = [[row["question"], *(row[name] and f"{row[name]:.3f}" for name in FIGURES)] for row in worth["questions"]]
     header = ("against", "trained on", "accuracy", "AUC")
     return fill_template(
         "model.md",
-        front={
-            "library_name": library,
-            "pipeline_tag": "text-classification",
-            "tags": ["soft-labels", "moral-entropy"],
-        },
+        front=front,
         facts=facts,
         manifest=manifest,
         questions=[question.name for question in classifier.questions],
@@ -344,10 +335,10 @@ def comparison_lines(table: pl.DataFrame) -> Iterator[str]:
     """Say by reference how much better soft is than each other target, with intervals."""
     compared = table.filter(pl.col("target") != "soft", question=MEAN)
     for (reference,), rows in compared.group_by("reference", maintain_order=True):
-        parts = []
-        for (target,), pair in rows.group_by("target", maintain_order=True):
-            figures = [_in_words(row, "difference") for row in pair.iter_rows(named=True)]
-            parts.append(f"soft less {target} {', '.join(figures)}")
+        parts = [
+            f"soft less {target} " + ", ".join(_in_words(row, "difference") for row in pair.iter_rows(named=True))
+            for (target,), pair in rows.group_by("target", maintain_order=True)
+        ]
         yield f"against {reference}: {'; '.join(parts)}"
     yield "Against a rule's own labels the model that learnt from that rule is favoured; gold favours none."
 

@@ -60,13 +60,9 @@ class Targets:
 
     def take(self, rows: Ints) -> Targets:
         """Keep some items, by position."""
-        return replace(
-            self,
-            items=self.items.gather(rows),
-            texts=tuple(self.texts[i] for i in rows.tolist()),
-            by_kind={kind: target_io[rows] for kind, target_io in self.by_kind.items()},
-            count_i=self.count_i[rows],
-        )
+        texts = tuple(self.texts[i] for i in rows.tolist())
+        by_kind = {kind: target_io[rows] for kind, target_io in self.by_kind.items()}
+        return replace(self, items=self.items.gather(rows), texts=texts, by_kind=by_kind, count_i=self.count_i[rows])
 
     def with_target(self, kind: str) -> Targets:
         """Keep the items that have a target of a kind for some question."""
@@ -263,13 +259,13 @@ def check_classes(targets: Targets, kind: str) -> None:
     for question, columns in columns_of(targets.questions):
         target_ik = by_label(targets.by_kind[kind], columns)
         sum_k = target_ik[np.isfinite(target_ik).all(axis=1)].sum(axis=0)
-        if np.count_nonzero(sum_k) > 1:
-            continue
-        label = ordered_labels(question)[int(sum_k.argmax())]
-        problem = f"all {sum_k.sum():,.0f} targets of kind {kind!r} are {label!r}"
-        msg = (
-            f"nothing can be learnt about question {question.name!r}: "
-            f"{problem if sum_k.any() else f'no item has a target of kind {kind!r}'}. "
-            "Choose other targets (--labels soft), or audit the votes without this question."
-        )
-        raise TrainError(msg)
+        if np.count_nonzero(sum_k) < 2:
+            label = ordered_labels(question)[int(sum_k.argmax())]
+            alike = (
+                f"all {sum_k.sum():,.0f} targets of kind {kind!r} are {label!r}" if sum_k.any() else "there are none"
+            )
+            msg = (
+                f"nothing can be learnt about question {question.name!r}: {alike}. "
+                "Choose other targets (--labels soft), or audit the votes without this question."
+            )
+            raise TrainError(msg)

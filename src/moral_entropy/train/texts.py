@@ -1,16 +1,16 @@
 """Texts as evidence: what the words of an item say about its label, and how many votes that is worth.
 
-Logistic regressions on tf-idf and, where an encoder is at hand, on its frozen embeddings learn the shares of votes in
-four fifths of the texts and predict the last fifth; their log-odds are combined by a third regression, cross-fitted
-too. No text's probability depends on its own votes, nor on those of a text that is nearly the same. The worth is the
-number of pseudo-votes at that probability which predicts left-out votes best. Axes: **i** item, **k** label, **b**
-bin of votes, **s** number of pseudo-votes, **v** vote.
+Logistic regressions on tf-idf of words and of their pieces and, where an encoder is at hand, on its frozen embeddings
+learn the shares of votes in four fifths of the texts and predict the last fifth; their log-odds are combined by a last
+regression, cross-fitted too. No text's probability depends on its own votes, nor on those of a text that is nearly the
+same. The worth is the number of pseudo-votes at that probability which predicts left-out votes best. Axes: **i** item,
+**k** label, **b** bin of votes, **s** number of pseudo-votes, **v** vote.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,9 +34,10 @@ from moral_entropy.train.targets import normal_text, text_hash
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
 FOLDS = 5
-PENALTIES = {"tfidf": 3.0, "encoder": 3.0, "stack": 1.0}
-"""`C` of the regressions. On Care, Equality, Authority and Non-Moral of MFRC with one and two votes, 3 is as good as 1,
-4 and 10 once the regressions are combined (log loss within .002), and better than 10 for MiniLM (.001 to .006)."""
+PENALTIES, STACK_PENALTY = (3.0, 1.0, 3.0), 1.0
+"""`C` of the regressions on words, pieces and embeddings, and of the last. On four labels of MFRC 3 is as good as 1, 4
+and 10 for words once the regressions are combined (log loss within .002), and better than 10 for MiniLM (.001 to .006);
+for pieces 1 is as good as 3, and quicker."""
 
 WORTHS = np.concatenate([[0.0], np.geomspace(0.25, 32.0, 29)])
 """Numbers of pseudo-votes that are tried: a quarter of a vote to 32, each 19% more."""
@@ -44,12 +45,13 @@ WORTHS = np.concatenate([[0.0], np.geomspace(0.25, 32.0, 29)])
 NEGLIGIBLE = 0.002
 """A gain below this share of the log loss is none: on shuffled texts half of the gains are above 0."""
 
-MOST_COUNTED, WITHOUT_PAIRS = 6.0, 4.0
-"""Votes that a text counts for, at most: of 2, 3, 4, 6, 8 and 12, log loss over 21 cells of docs/evidence/texts.md is
-within .2% of the best from 6 on, and more is worse where votes are many. And its worth, at most, where fewer than
-`FEWEST` items have two votes: then nothing shows how many votes a text replaces."""
+MOST_COUNTED, FEW_VOTES, WITHOUT_PAIRS = (12.0, 6.0), 3.0, 4.0
+"""Votes that a text counts for, at most: where items have so few votes on average, and where they have more. Of 4, 6,
+8, 12 and 32, with two votes 12 and 32 predict left-out votes of MFRC best (Thin Morality, Proportionality and Purity:
+.8 to 2% below 6); with nine votes of language models 12 is further from people's labels than no text (loyalty). And its
+worth, at most, where fewer than `FEWEST` items have two votes: then nothing shows how many votes a text replaces."""
 
-FEWEST_ITEMS, MOST_MEASURED = 300, 10_000
+FEWEST_ITEMS, MOST_MEASURED = 300, 8_000
 """Items with a text and a vote that a question needs, and items on which the worth is measured where no text counts;
 where there are several questions fewer, since each takes a third as long as reading the texts."""
 
@@ -61,6 +63,10 @@ CONFLICTS, WORDS_LISTED = 100, 3
 LONGEST = 10_000
 """Characters of a text that are read."""
 
+PIECE = 4
+"""Letters of a piece. On Loyalty, Proportionality, Purity and Thin Morality of MFRC pieces of 4 beside words lower the
+log loss of texts by 2.6%, those of 3 to 5 by as much in three times the time."""
+
 TOKENS = 128
 NEAR, BANDS, HASHES = 0.8, 5, 4
 """Texts that share this much of their words and pairs are near-identical; candidates have equal minima of 4 hashes in
@@ -68,10 +74,11 @@ one of 5 bands, which finds 93% of the pairs at 0.8 and 99.5% at 0.9."""
 
 
 class Reading(NamedTuple):
-    """Texts as numbers: words and pairs of words, embeddings, which texts are nearly the same, and folds."""
+    """Texts as numbers: words and pairs of words, pieces, embeddings, which are nearly the same, and folds."""
 
     x_if: Any
     words: Any
+    piece_if: Any
     embedded: Floats | None
     group_i: Ints
     fold_i: Ints
@@ -99,12 +106,24 @@ def read_texts(texts: Sequence[str], encoder: str | None = None, *, advance: Adv
         x_if = vectorizer.fit_transform(short)
     except ValueError:
         return None
+    words = vectorizer.get_feature_names_out()
     embedded = embed_texts(short, encoder, advance=advance) if encoder else None
     group_i = group_texts(short, x_if)
     # By a hash of the first text of the group: further items, or another order, do not move the others.
     firsts = np.unique(group_i, return_index=True)[1]
     fold_i = np.array([text_hash(normal_text(short[first])) % FOLDS for first in firsts])[group_i]
-    return Reading(x_if, vectorizer.get_feature_names_out(), embedded, group_i, fold_i)
+    return Reading(x_if, words, _pieces(x_if, words), embedded, group_i, fold_i)
+
+
+def _pieces(x_if: Any, words: Any) -> Any:
+    """Return tf-idf of the pieces of the words of texts: forms of one word, and compounds, have some in common."""
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+    single_f = np.flatnonzero([" " not in word for word in words])
+    vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=(PIECE, PIECE), dtype=np.float32)
+    # Every word is cut once, not every text.
+    piece_wf = vectorizer.fit_transform(words[single_f])
+    return TfidfTransformer(sublinear_tf=True).fit_transform((x_if[:, single_f] != 0).astype(np.float32) @ piece_wf)
 
 
 def cross_fit(reading: Reading, counts_ik: Ints, rows: Ints | None = None) -> tuple[Floats, list[Any]]:
@@ -127,26 +146,20 @@ def cross_fit(reading: Reading, counts_ik: Ints, rows: Ints | None = None) -> tu
     rows = np.arange(len(counts_ik)) if rows is None else rows
     share_ik = counts_ik / np.maximum(counts_ik.sum(axis=1, keepdims=True), 1)
     fold_i = reading.fold_i[rows]
-    t_ik, regressions = _cross_fit(reading.x_if[rows], share_ik, fold_i, PENALTIES["tfidf"])
-    odds_ik = _log_odds(t_ik)
-    if reading.embedded is not None:
-        t_ik, _ = _cross_fit(reading.embedded[rows], share_ik, fold_i, PENALTIES["encoder"])
-        odds_ik = np.hstack([odds_ik, _log_odds(t_ik)])
-    return _cross_fit(odds_ik, share_ik, fold_i, PENALTIES["stack"])[0], regressions
+    sources = zip((reading.x_if, reading.piece_if, reading.embedded), PENALTIES, strict=True)
+    fits = [_cross_fit(x[rows], share_ik, fold_i, c) for x, c in sources if x is not None]
+    odds_ik = np.hstack([np.log(t_ik[:, 1:] / t_ik[:, :1]) for t_ik, _ in fits])
+    return _cross_fit(odds_ik, share_ik, fold_i, STACK_PENALTY)[0], fits[0][1]
 
 
 def _cross_fit(x: Any, share_ik: Floats, fold_i: Ints, c: float) -> tuple[Floats, list[Any]]:
     t_ik, regressions = np.full(share_ik.shape, 1.0 / share_ik.shape[1]), []
     for fold in range(FOLDS):
         train, test = np.flatnonzero((fold_i != fold) & (share_ik.sum(axis=1) > 0)), np.flatnonzero(fold_i == fold)
-        regressions.append(fit_logistic(x[train], share_ik[train], c, tol=1e-4) if len(test) and len(train) else None)
+        regressions.append(fit_logistic(x[train], share_ik[train], c, tol=1e-3) if len(test) and len(train) else None)
         if regressions[-1] is not None:
             t_ik[test] = regressions[-1].predict_proba(x[test])
     return np.clip(t_ik, 1e-4, 1.0), regressions
-
-
-def _log_odds(t_ik: Floats) -> Floats:
-    return np.asarray(np.log(t_ik[:, 1:] / t_ik[:, :1]))
 
 
 def group_texts(texts: Sequence[str], x_if: Any) -> Ints:
@@ -197,19 +210,17 @@ def embed_texts(texts: Sequence[str], encoder: str, *, advance: Advance = ignore
     digest = hashlib.blake2b(repr((str(folder), sorted(weights), TOKENS)).encode(), digest_size=16)
     for text in texts:
         digest.update(text_hash(text).to_bytes(8, "big"))
-    path = None
+    file_name = f"{digest.hexdigest()}.npy"
     with suppress(OSError, ValueError):
-        path = cache_folder() / "texts" / f"{digest.hexdigest()}.npy"
-        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+        return np.asarray(np.load(cache_folder() / "texts" / file_name, allow_pickle=False), dtype=np.float64)
     model, tokenizer = load_safely(encoder, "AutoModel")
     mean_it = in_batches(model, tokenizer, texts, TOKENS, lambda out, mask: (
         (out.last_hidden_state * mask).sum(1) / mask.sum(1)), advance)  # fmt: skip
     embedded = mean_it / np.maximum(np.linalg.norm(mean_it, axis=1, keepdims=True), 1e-12)
     with suppress(OSError, ValueError):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(path) as partial, partial.open("wb") as file:
-                np.save(file, embedded.astype(np.float32))
+        (cache_folder() / "texts").mkdir(parents=True, exist_ok=True)
+        with whole_file(cache_folder() / "texts" / file_name) as partial, partial.open("wb") as file:
+            np.save(file, embedded.astype(np.float32))
     return np.asarray(embedded)
 
 
@@ -235,7 +246,7 @@ def measure_worth(counts_ik: Ints, t_ik: Floats, base_k: Floats, group_i: Ints) 
     dict
         `votes`, with the 95% interval `low` and `high`: 0 where texts predict votes no better than base rates do,
         whatever weight these are given; `loss` and `loss_without`, nats per left-out vote with texts and without, each
-        at its best weight; `n_items` that were looked at.
+        at its best weight; `n_items` that were looked at; `most`, the votes that a text may count for.
     """
     n_i = counts_ik.sum(axis=1)
     items = np.flatnonzero(n_i > 1)
@@ -243,21 +254,20 @@ def measure_worth(counts_ik: Ints, t_ik: Floats, base_k: Floats, group_i: Ints) 
     items = items if paired else np.flatnonzero(n_i)
     # Blocks, not items, are resampled: a few sums then stand for any number of texts.
     block_i = np.random.default_rng(0).permutation(int(group_i.max()) + 1)[group_i[items]] % BLOCKS
-    by_block = [
-        _binned(left_out_losses(counts_ik[items], prior_ik, base_k), block_i, BLOCKS)
+    resampled_rb = np.random.default_rng(1).multinomial(BLOCKS, np.full(BLOCKS, 1.0 / BLOCKS), REPLICATES)
+    times_rb: Floats = np.vstack([np.ones((1, BLOCKS)), resampled_rb])
+    loss_rs, without_rs = (
+        times_rb @ np.column_stack([np.bincount(block_i, weights=loss_ik.sum(axis=1), minlength=BLOCKS) for loss_ik in
+                                    left_out_losses(counts_ik[items], prior_ik, base_k)])
         for prior_ik in (t_ik[items], np.broadcast_to(base_k, t_ik[items].shape))
-    ]
-    times_rb = np.random.default_rng(1).multinomial(BLOCKS, np.full(BLOCKS, 1.0 / BLOCKS), REPLICATES)
-    loss_rs, without_rs = (np.vstack([loss_bs.sum(axis=0), times_rb @ loss_bs]) for loss_bs in by_block)
-    worth_r = best_worth(loss_rs, without_rs)
-    if not paired:
-        worth_r = np.minimum(worth_r, WITHOUT_PAIRS)
+    )  # fmt: skip
+    worth_r = np.minimum(best_worth(loss_rs, without_rs), np.inf if paired else WITHOUT_PAIRS)
     low, high = np.quantile(worth_r[1:], ((1.0 - INTERVAL) / 2.0, (1.0 + INTERVAL) / 2.0))
     n_votes = max(float(n_i[items].sum()), 1.0)
     return {
         "votes": float(worth_r[0]), "low": float(min(low, worth_r[0])), "high": float(max(high, worth_r[0])),
         "loss": float(loss_rs[0].min() / n_votes), "loss_without": float(without_rs[0].min() / n_votes),
-        "n_items": len(items),
+        "n_items": len(items), "most": MOST_COUNTED[int(n_i.sum() > FEW_VOTES * (n_i > 0).sum())],
     }  # fmt: skip
 
 
@@ -270,11 +280,6 @@ def left_out_losses(counts_ik: Ints, t_ik: Floats, base_k: Floats) -> Iterator[F
     for worth in WORTHS:
         p_ik = (counts_ik - 1.0 + base_k + worth * t_ik) / np.maximum(n_i1 + worth, 1e-9)
         yield np.asarray(-counts_ik * np.log(np.where(counts_ik > 0, p_ik, 1.0)), dtype=np.float64)
-
-
-def _binned(losses: Iterable[Floats], bin_i: Ints, n_bins: int) -> Floats:
-    columns = [np.bincount(bin_i, weights=loss_ik.sum(axis=1), minlength=n_bins) for loss_ik in losses]
-    return np.column_stack(columns)
 
 
 def best_worth(loss_rs: Floats, without_rs: Floats) -> Floats:
@@ -355,7 +360,7 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
         t_ik[here], regressions[ballot.question] = cross_fit(reading, counts_ik, at_i[here])
         worth = measure_worth(counts_ik, t_ik[here], base_rates(ballot), reading.group_i[at_i[here]])
         # Where nothing may be their worth, texts do not count.
-        n_counted = min(worth["votes"], MOST_COUNTED) if use is not None and worth["low"] > 0.0 else 0.0
+        n_counted = min(worth["votes"], worth["most"]) if use is not None and worth["low"] > 0.0 else 0.0
         priors[ballot.question] = t_ik, n_counted
         facts["questions"].append({"question": ballot.question, **worth, "counted": n_counted})
     facts["sentence"] = _sentence(facts, use)
@@ -370,7 +375,8 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
         return f"{worth}{repeats}. Texts do not count in p."
     if use is None:
         return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
-    return f"{worth}{repeats}. Texts count in p, for at most {MOST_COUNTED:.0f} votes; p_votes is p without them."
+    limit = max(row["most"] for row in facts["questions"])
+    return f"{worth}{repeats}. Texts count in p, for at most {limit:.0f} votes; p_votes is p without them."
 
 
 def _in_votes(row: dict[str, Any]) -> str:
@@ -412,7 +418,7 @@ def _conflicts(votes: Votes, fit: QuestionFit, row: dict[str, Any], evidence: Ev
     ballot, t_ik = fit.ballot, np.asarray(fit.item_prior[0])  # type: ignore[index]
     p_ik = fit.p_ik if fit.p_votes_ik is None else fit.p_votes_ik
     n_i1 = ballot.votes_i[:, None] + 1.0
-    worth = min(row["votes"], MOST_COUNTED)
+    worth = min(row["votes"], row["most"])
     combined_ik = (n_i1 * p_ik + worth * t_ik) / (n_i1 + worth)
     label_i, text_i = highest(p_ik), highest(np.nan_to_num(t_ik))
     p_both_i = combined_ik[np.arange(len(p_ik)), label_i]
