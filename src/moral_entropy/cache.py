@@ -35,11 +35,8 @@ def cache_folder() -> Path:
         return Path(folder)
     if home := os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else ""):
         return Path(home) / "moral-entropy"
-    return _home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "moral-entropy"
-
-
-def _home() -> Path:
     try:
-        return Path.home()
+        home_folder = Path.home()
     except RuntimeError as error:
         raise OSError(str(error)) from error
+    return home_folder / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "moral-entropy"

@@ -102,17 +102,16 @@ def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison | di
     counts = {name: [side.filter(question=name).height for side in (frame, a, b)] for name in labels}
     rows = [(name, shared, n_a - shared, n_b - shared) for name, (shared, n_a, n_b) in counts.items()]
     overlap = pl.DataFrame(rows, schema=["question", "shared", "only_a", "only_b"], orient="row")
-    digests = [run.manifest.get("input", {}).get("sha256") for run in runs]
     return Comparison(
         a=runs[0].where,
         b=runs[1].where,
         settings=tuple(differing_settings(runs[0].manifest, runs[1].manifest)),
-        notes=tuple(_notes(runs, frame, overlap)),
+        notes=tuple(_notes(runs, overlap)),
         overlap=overlap.filter(pl.col("shared") > 0),
         items=_moved_items(frame, [run.items.schema["item"] for run in runs]),
         shifts=_shifts(frame),
         agreement=_agreement(frame),
-        grades=grade_changes(runs[0].rules, runs[1].rules, same_input=bool(digests[0]) and digests[0] == digests[1]),
+        grades=grade_changes(runs[0].rules, runs[1].rules),
     )
 
 
@@ -174,8 +173,7 @@ def _join(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(moved=pl.when("two").then(distance).otherwise(distance / 2))
 
 
-def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[str]:
-    a, b = runs
+def _notes(runs: Runs, overlap: pl.DataFrame) -> Iterator[str]:
     for run, against in (runs, runs[::-1]):
         if alone := [name for name in _labels_of(run) if name not in _labels_of(against)]:
             yield f"only {run.where} has {counted(alone)}: not compared"
@@ -183,10 +181,6 @@ def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[s
             yield f"{run.where} did not converge: its figures may move"
     if empty := overlap.filter(shared=0)["question"].to_list():
         yield f"no shared item in {counted(empty)}: not compared"
-    if elsewhere := frame.filter(pl.col("domain_a").ne_missing(pl.col("domain_b"))).height:
-        yield f"{elsewhere:,} items are of another domain in {b.where}: sorted by that of {a.where}"
-    if weighted := frame.filter(pl.col("count_a") != pl.col("count_b")).height:
-        yield f"{weighted:,} items count more or less often in {b.where}: weighted as in {a.where}"
     if overlap.filter(pl.col("shared") > 0).select(pl.sum_horizontal("only_a", "only_b").sum()).item():
         yield "grades are of all items of either run, not of the shared ones alone"
 
@@ -247,20 +241,17 @@ def _agreement(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["question", "metric", "value", "n"], orient="row", infer_schema_length=None)
 
 
-def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: bool = False) -> pl.DataFrame:
+def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame) -> pl.DataFrame:
     """Compute the change of every grade that both audits have.
 
     The tables hold no draws, so an interval of a difference is put together from the two intervals as if the audits
     were independent (the square-and-add rule of Zou and Donner, 2008). Where the runs share items or votes, their
-    errors are alike and the interval is wider than need be, not narrower. Two audits of the same file that agree to the
-    last digit are one audit, and the change is 0.
+    errors are alike and the interval is wider than need be, not narrower.
 
     Parameters
     ----------
     audit_a, audit_b
         As in `audit.parquet`.
-    same_input
-        Whether both are audits of the same file.
 
     Examples
     --------
@@ -271,11 +262,7 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
     (-0.1, -0.142, -0.05)
     """
     a, b = (audit.filter(pl.col("metric").is_in(METRICS)) for audit in (audit_a, audit_b))
-    joined = changes(a.join(b, on=CELL, suffix="_b", maintain_order="left"))
-    equal = [pl.col(f"{name}_a") == pl.col(f"{name}_b") for name in ("value", "low", "high", "n")]
-    one_audit = (pl.all_horizontal(equal) & same_input).fill_null(value=True)
-    ends = [pl.when(one_audit).then("change").otherwise(name).alias(name) for name in ("low", "high")]
-    return joined.with_columns(ends).select(GRADES)
+    return changes(a.join(b, on=CELL, suffix="_b", maintain_order="left")).select(GRADES)
 
 
 def differing_settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

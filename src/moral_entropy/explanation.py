@@ -179,25 +179,23 @@ def with_rivals(run: Run, items: pl.DataFrame) -> pl.DataFrame:
     """Add what the log-odds are about: `favoured` (the positive label, or that of the consensus) against `rival`."""
     labels = {question.name: question.labels for question in run.questions}
     positive = {question.name: question.positive for question in run.questions}
-    second = _runners_up(run, items)
+    # The likeliest label after the consensus label, of items with more than two labels.
+    second = {}
+    if run.has("posterior"):
+        keys = ["question", "item"]
+        labels_of = items.lazy().select(*keys, first="label")
+        rows = run.scan("posterior").join(labels_of, on=keys, maintain_order="left")
+        ordered = rows.filter(pl.col("class") != pl.col("first")).sort(
+            pl.col("p").round(DECIMALS), descending=True, maintain_order=True
+        )
+        runners_up = ordered.unique(keys, keep="first", maintain_order=True).select(*keys, "class").collect()
+        second = {(name, item): label for name, item, label in runners_up.iter_rows()}
     favoured = [positive[name] or label for name, label in items.select("question", "label").iter_rows()]
     rivals = [
         second.get((name, item)) or next(label for label in labels[name] if label != favourite)
         for (name, item), favourite in zip(items.select("question", "item").iter_rows(), favoured, strict=True)
     ]
     return items.with_columns(favoured=pl.Series(favoured, dtype=pl.String), rival=pl.Series(rivals, dtype=pl.String))
-
-
-def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
-    """Return the likeliest label after the consensus label, of items with more than two labels."""
-    if not run.has("posterior"):
-        return {}
-    labels = items.lazy().select("question", "item", chosen="label")
-    joined = run.scan("posterior").join(labels, on=["question", "item"], maintain_order="left")
-    rows = joined.filter(pl.col("class") != pl.col("chosen"))
-    ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
-    first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
-    return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}
 
 
 def _bounds(

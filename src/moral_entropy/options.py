@@ -23,6 +23,11 @@ Format = Literal[
     "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "deepeval",
     "lm-eval", "mlflow", "judges",
 ]  # fmt: skip
+Layout = Literal[
+    "wide", "csv", "xlsx", "jsonl", "parquet", "hf", "release", "lewidi", "label-studio", "argilla", "prodigy",
+]  # fmt: skip
+"""What `export` writes."""
+
 VOTE_COLUMNS = ("question", "item", "annotator", "label")
 """Columns of votes.parquet."""
 
@@ -48,18 +53,14 @@ class ReadOptions(StageOptions):
     text: str | None = option("Column of the items' texts.", panel=COLUMNS)
     gold: str | None = option("Column of the true labels, where they are known.", panel=COLUMNS)
     published: str | None = option("Column of labels that somebody has already published.", panel=COLUMNS)
-    count: str | None = option(
-        "Column of how many items (wide) or anonymous votes (long) a row stands for.", panel=COLUMNS
-    )
+    count: str | None = option("Column of how many items or anonymous votes a row stands for.", panel=COLUMNS)
     format: Format | str = option(
         "Layout of a plain table (long: one row per vote; wide: one column per annotator; respondents: one row per "
         f"person), or the tool that wrote the file. One of {', '.join(get_args(Format))}.",
         "auto",
         metavar="TOOL",
     )
-    positive: str | None = option(
-        "The positive label of two, where it is not guessed from words such as yes, true and 1.", metavar="LABEL"
-    )
+    positive: str | None = option("The positive label of two; guessed from words such as yes and 1.", metavar="LABEL")
     multilabel: str | None = option(
         "Separator of cells with several labels, each a yes/no question; empty: combinations are labels.",
         metavar="TEXT",
@@ -68,35 +69,23 @@ class ReadOptions(StageOptions):
     labels: str | Path | Mapping[str, str | bool] | None = option(
         'TOML file that merges and drops labels: harm = "care", nm = ""; in Python also a mapping.'
     )
-    missing: tuple[str, ...] | None = option(
-        "Labels that mean no answer, instead of NA, null, -, ? and the like; empty for none."
-    )
+    missing: tuple[str, ...] | None = option("Labels that mean no answer, instead of NA, -, ? and such; empty: none.")
     scale: Literal["auto", "nominal", "ordinal", "interval"] = option(
         "What labels are: names (nominal), levels in an order (ordinal), scores (interval); auto guesses and says.",
         "auto",
     )
     order: tuple[str, ...] = option("The levels of an ordinal question from low to high, as low,medium,high.", ())
     keep_case: bool = option("Keep labels apart that differ only in case, or all say yes or no, as y and 1.", False)
-    on_repeat: OnRepeat = option(
-        "When an annotator voted twice on an item: stop, keep the first, the last, or count both.", "error"
-    )
+    on_repeat: OnRepeat = option("If an annotator votes twice on an item: stop, keep first, last or both.", "error")
     exclude: tuple[str, ...] = option("Annotators whose votes are not read at all.", ())
     anonymous: bool = option("Votes without annotators: all share one confusion matrix.", False)
     counts: tuple[str, ...] = option("Columns, one per label, that hold how many chose it.", ())
-    of: int | str | None = option(
-        "How many voted, a number or a column, where columns hold how many said yes.", metavar="N|COLUMN"
-    )
-    gold_file: str | Path | Any = option(
-        "File of true labels: item, gold and, if there are several, question; in Python also a dataframe."
-    )
-    classes: int | tuple[Any, ...] | None = option(
-        "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…"
-    )
+    of: int | str | None = option("How many voted, where columns count the yes: number or column.", metavar="N|COLUMN")
+    gold_file: str | Path | Any = option("File of true labels (item, gold, question if several), or a dataframe.")
+    classes: int | tuple[Any, ...] | None = option("All labels, or how many, if some do not occur.", metavar="N|A,B,…")
     sheet: str | None = option("Sheet of an Excel workbook; needed where several sheets have data.")
     encoding: str | None = option("Encoding of a text file, such as cp1250; told from its bytes where it is not named.")
-    keep: tuple[str, ...] = option(
-        "Further columns for votes.parquet: what annotators are, how sure a vote is.", (), panel=COLUMNS
-    )
+    keep: tuple[str, ...] = option("Further columns for votes.parquet: age, how sure a vote is.", (), panel=COLUMNS)
     facts: tuple[str, ...] = option("Further columns about items to carry along.", (), flag="")
 
     def problems(self) -> Iterator[str]:
@@ -108,7 +97,29 @@ class ReadOptions(StageOptions):
             if self.format not in (offered := plugin_names(FORMATS)):
                 choices = ", ".join([*get_args(Format), *offered])
                 yield f"{self.called('format')} is {self.format!r}; choose one of {choices}."
-        yield from (problem for is_wrong, problem in self._contradictions() if is_wrong)
+        name_of, anonymous, questions = self.called, self.called("anonymous", True), self.called("questions")
+        kinds = [name_of(name) for name in ("multilabel", "questions", "counts") if getattr(self, name)]
+        if len(kinds) > 1:
+            yield f"{' and '.join(kinds)} are two ways to say where the labels are. Choose one."
+        if self.counts and not self.anonymous:
+            yield f"counts have no annotators. Add {anonymous}."
+        if self.exclude and self.anonymous:
+            leave_out = f"Leave out {name_of('exclude')} or {name_of('anonymous')}."
+            yield f"anonymous votes have no annotators to exclude. {leave_out}"
+        if self.of is not None and not (self.anonymous and self.questions):
+            needs = f"It needs {anonymous} and {questions}."
+            yield f"{name_of('of')} says how many voted on each of several counted questions. {needs}"
+        if self.layout in ("wide", "respondents") and (self.questions or self.counts):
+            exclusive = f"{kinds[0]} and {name_of('format', self.format)} exclude each other."
+            yield f"{exclusive} In it every column is an annotator, or an item."
+        for name in self.keep:
+            if name in VOTE_COLUMNS:
+                yield f"{name_of('keep')} names {name!r}, which votes.parquet has already. Rename the column."
+        if self.layout == "respondents" and self.anonymous:
+            yield f"respondents are annotators. Leave out {name_of('format')} or {name_of('anonymous')}."
+        if self.classes is not None and (self.multilabel or self.questions):
+            yes_no = f"{name_of('multilabel')} and {questions} make yes/no questions."
+            yield f"{name_of('classes')} is for questions with one label per vote. {yes_no}"
 
     def asked(self, role: str) -> str | None:
         """Return the column named for a role; empty where the user wants none."""
@@ -119,30 +130,6 @@ class ReadOptions(StageOptions):
     def layout(self) -> str:
         """How a table is laid out, if `format` says so; else auto."""
         return self.format if self.format in TABLES else "auto"
-
-    def _contradictions(self) -> Iterator[tuple[bool, str]]:
-        """Yield what options could contradict each other: whether they do, and what to do about it."""
-        name_of, anonymous, questions = self.called, self.called("anonymous", True), self.called("questions")
-        kinds = [name_of(name) for name in ("multilabel", "questions", "counts") if getattr(self, name)]
-        reserved = [name for name in self.keep if name in VOTE_COLUMNS]
-        yield len(kinds) > 1, f"{' and '.join(kinds)} are two ways to say where the labels are. Choose one."
-        yield bool(self.counts) and not self.anonymous, f"counts have no annotators. Add {anonymous}."
-        problem = "anonymous votes have no annotators to exclude. "
-        problem += f"Leave out {name_of('exclude')} or {name_of('anonymous')}."
-        yield bool(self.exclude) and self.anonymous, problem
-        problem = f"{name_of('of')} says how many voted on each of several counted questions. "
-        problem += f"It needs {anonymous} and {questions}."
-        yield self.of is not None and not (self.anonymous and self.questions), problem
-        problem = f"{''.join(kinds[:1])} and {name_of('format', self.format)} exclude each other. "
-        problem += "In it every column is an annotator, or an item."
-        yield self.layout in ("wide", "respondents") and bool(self.questions or self.counts), problem
-        problem = f"{name_of('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already. "
-        yield bool(reserved), f"{problem}Rename the column."
-        problem = f"respondents are annotators. Leave out {name_of('format')} or {name_of('anonymous')}."
-        yield self.layout == "respondents" and self.anonymous, problem
-        problem = f"{name_of('classes')} is for questions with one label per vote. "
-        problem += f"{name_of('multilabel')} and {questions} make yes/no questions."
-        yield self.classes is not None and bool(self.multilabel or self.questions), problem
 
 
 # --- Priors and fit ------------------------------------------------------------------------------------------------
@@ -171,9 +158,7 @@ class PriorOptions(StageOptions):
     annotators: str | Path | None = option(
         "CSV file of what is known of annotators: annotator, true, voted, pseudo_votes.", flag="--prior-annotators"
     )
-    preset: Literal["mft"] | None = option(
-        "Prevalence priors of the author's earlier notebook: mft is 80,20, and 500,500 for any foundation."
-    )
+    preset: Literal["mft"] | None = option("Prior of the author's earlier notebook: 80,20; any foundation 500,500.")
 
     def problems(self) -> Iterator[str]:
         """Yield two priors of the prevalence."""
@@ -190,17 +175,11 @@ class FitOptions(StageOptions):
     rare = ("domain_prevalence", "interval", "threads")
     error = FitError
 
-    model: Model = option(
-        "mixed: items may lie between labels, p is pooled with the vote share; paper: one true label per item.", "mixed"
-    )
-    domain_prevalence: Literal["on", "off"] = option(
-        "Whether the prevalence may differ between domains, in the mixed model.", "on"
-    )
+    model: Model = option("mixed: items may lie between labels, shares of votes count; paper: one true label.", "mixed")
+    domain_prevalence: Literal["on", "off"] = option("Whether domains may differ in prevalence (mixed model).", "on")
     draws: int = option("Posterior draws; 0 finds the mode alone.", 1_000)
     seed: int = option("Seed of everything random: on one machine same votes, same seed, same bytes.", 0, least=0)
-    solver: Literal["em", "adam"] = option(
-        "How to find the mode: em, or adam as the paper does, which needs PyTorch.", "em"
-    )
+    solver: Literal["em", "adam"] = option("How to find the mode: em, or adam as in the paper (needs PyTorch).", "em")
     steps: int = option("Steps of adam.", 200, least=1)
     interval: float = option("Probability mass inside every interval.", 0.9)
     use_gold: bool = option("Take known labels as evidence: certain for their items.", False, flag="--gold-as-evidence")
@@ -278,12 +257,8 @@ class VerdictOptions(StageOptions):
     everyday = ("spot_check",)
     rare = ("tolerance",)
 
-    spot_check: tuple[Any, ...] = option(
-        "Filled-in sheets of checked labels (spot-check.csv); in Python also dataframes.", (), metavar="FILE"
-    )
-    decisions: str | Path | None = option(
-        "Decisions made in `serve` (decisions.jsonl of a run folder): their labels are evidence."
-    )
+    spot_check: tuple[Any, ...] = option("Checked labels: filled-in spot-check.csv, or dataframes.", (), metavar="FILE")
+    decisions: str | Path | None = option("Decisions made in `serve` (decisions.jsonl of a run): labels as evidence.")
     tolerance: float = option("Share of wrong labels that is tolerated.", TOLERANCE)
     ignore: tuple[str, ...] = option("Mute findings by their code, such as ME012.", (), metavar="CODE")
 
@@ -305,12 +280,8 @@ class GroupOptions(StageOptions):
     annotator_group: tuple[str, ...] = option(
         "Columns with the group of an annotator; gender+age for both.", (), metavar="COLUMN[,COLUMN]"
     )
-    annotators: str | Path | Any = option(
-        "File of annotators with their groups, else columns of the votes; in Python also a dataframe."
-    )
-    target: str | Path | Any = option(
-        "File of the population to speak for: column, group, share; in Python also a dataframe."
-    )
+    annotators: str | Path | Any = option("File of annotators and groups, or a dataframe; else columns of the votes.")
+    target: str | Path | Any = option("File of the population to speak for: column, group, share; or a dataframe.")
 
     def problems(self) -> Iterator[str]:
         """Yield options that need another one, and groups that are called like a part of the votes."""
@@ -358,16 +329,12 @@ class JudgeOptions(PanelOptions):
 
     rare = ("cluster_column", "interval", "epsilon")
 
-    by: str | None = option(
-        "One score per value of a kept column; by default system, else the domain.", metavar="COLUMN"
-    )
+    by: str | None = option("One score per value of a kept column; else by system, or domain.", metavar="COLUMN")
     cluster_column: str | None = option(
         "Column of what items share, so that they are no independent sample: prompt, conversation.", metavar="COLUMN"
     )
     question: str | None = option("Only this question.")
-    at_least: float | None = option(
-        "The score must be at least this, as 0.7 or 70: exit code 0 if trusted, 1 if untrusted, 3 if undecided."
-    )
+    at_least: float | None = option("The score must be this or more, as 0.7 or 70; exit code 1 if not, 3 if undecided.")
     interval: float | None = option("Probability mass inside every interval; that of the run by default.")
     labels: str | Path | None = option("Write labels that weigh judges by known answers into this CSV file.")
     values: tuple[str, ...] = option(
@@ -474,17 +441,13 @@ class TrainOptions(StageOptions):
         "soft",
         panel=LEARN,
     )
-    compare: bool = option(
-        "Train on soft and on hard labels of rules, and score all on the same unseen texts.", False, panel=LEARN
-    )
+    compare: bool = option("Train on soft and on hard labels, and score all on the same texts.", False, panel=LEARN)
     model: str = option("Model to train: minilm, tfidf, or the folder of one.", "minilm", metavar="NAME|PATH")
     epochs: int = option("Passes over the texts.", 3, least=1)
     batch_size: int = option("Texts per step.", 32, least=1)
     learning_rate: float = option("Learning rate at its highest.", 5e-5, least=1e-9)
     max_length: int = option("Tokens per text, at most.", 128, least=3)
-    seed: int = option(
-        "Seed of the tested texts, the start, the order and dropout: same seed, same model on a CPU.", 0, least=0
-    )
+    seed: int = option("Seed of split, start, order and dropout: same seed, same model on a CPU.", 0, least=0)
 
 
 # --- reproduce -----------------------------------------------------------------------------------------------------
@@ -498,15 +461,11 @@ class Inputs(StageOptions):
 
     panel = "The corpora"
 
-    mftc: str | Path | None = option(
-        "File of MFTC, as published, or a table of votes with a column for the foundation."
-    )
+    mftc: str | Path | None = option("File of MFTC as published, or a table of votes with a foundation column.")
     mfrc: str | Path | None = option("File of MFRC, likewise.")
     emfd: str | Path | None = option("File of eMFD, likewise.")
     gold: str | Path | None = option("File of eMFD's known labels: item, question, gold.")
-    themes: str | Path | None = option(
-        "File of eMFD's GDELT themes (document_id, themes), for its domains; with the published file."
-    )
+    themes: str | Path | None = option("File of eMFD's GDELT themes (document_id, themes), for its domains.")
     twins: bool = option("Simulate all three corpora instead of reading files.", False, panel=TWINS)
     scale: float = option("Size of the twins; 1 is that of the corpora.", 1.0, panel=TWINS)
 
@@ -539,12 +498,6 @@ class ReproduceOptions(StageOptions):
 
     draws: int = option("Posterior draws.", 1_000, least=2)
     seed: int = option("Seed of the draws and of the twins.", 0, least=0)
-    steps: int | None = option(
-        "Take this many steps of Adam, 200 in the paper's listing, instead of going to the mode.", least=1
-    )
-    preset: Literal["mft"] | None = option(
-        "Prevalence priors of the author's earlier notebook, 80,20; flat when not given."
-    )
-    classifier: str = option(
-        "Model that is trained on soft and hard labels: tfidf, minilm, a folder, or none.", "tfidf", metavar="NAME|PATH"
-    )
+    steps: int | None = option("Take this many steps of Adam (200 in the paper) instead of going to the mode.", least=1)
+    preset: Literal["mft"] | None = option("Prevalence priors of the author's earlier notebook, 80,20; else flat.")
+    classifier: str = option("Model to train on labels: tfidf, minilm, a folder, none.", "tfidf", metavar="NAME|PATH")

@@ -39,7 +39,7 @@ from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensu
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
 from moral_entropy.verdict.decisions import read_decisions
 from moral_entropy.verdict.rates import label_facts
-from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, spot_checks, with_answers
+from moral_entropy.verdict.sheet import add_sheet, keep_sheets, open_sheet, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Votes
 
@@ -107,7 +107,9 @@ def audit(
         options = options.changed({"gold_as_evidence": True}, "audit")
         read = partial(_read_and_settle, read, answers)
     sheets = options.verdict.spot_check
-    check_sheets(sheets)
+    for sheet in sheets:
+        # Before the votes are fitted, which can take long.
+        open_sheet(sheet)
     check_codes(options.verdict.ignore)
     if out is None:
         run = _with_checked(make_run(read, options, command, watch, progress), answers)

@@ -12,7 +12,7 @@ more often than those of all annotators together; `worse_than_the_team` names th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -159,7 +159,13 @@ def open_questions(
     """
     run = as_run(run)
     check_question(run, question)
-    _check_annotators(run, annotators)
+    voters = run.annotators["annotator"].cast(pl.String).unique().drop_nulls().to_list()
+    if unknown := [name for name in annotators if name not in voters]:
+        msg = (
+            f"{len(unknown)} of {len(annotators)} annotators never voted here. First: {unknown[0]!r}."
+            f"{did_you_mean(unknown[0], sorted(voters))} Nothing is known of how they vote."
+        )
+        raise RunFolderError(msg)
     bad = () if annotators else tuple(worse_than_the_team(run))
     checked = run.table("spot_checks").drop_nulls("answer").select("question", pl.col("item").cast(pl.String))
     fits = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
@@ -244,17 +250,6 @@ def worse_than_the_team(run: Run) -> dict[str, dict[str, Any]]:
     figures = worse.select("name", "checked", "value", "low", "high").iter_rows()
     return {name: {"checked": n, "wrong": value, "low": low, "high": high, "all": everyone}
             for name, n, value, low, high in figures}  # fmt: skip
-
-
-def _check_annotators(run: Run, names: Sequence[str]) -> None:
-    voters = set(run.annotators["annotator"].cast(pl.String).to_list())
-    unknown = [name for name in names if name not in voters]
-    if unknown:
-        msg = (
-            f"{len(unknown)} of {len(names)} annotators never voted here. First: {unknown[0]!r}."
-            f"{did_you_mean(unknown[0], sorted(voters))} Nothing is known of how they vote."
-        )
-        raise RunFolderError(msg)
 
 
 # --- Which items ----------------------------------------------------------------------------------------------------
@@ -411,8 +406,15 @@ def forecast(
             votes_r[turn + 1 :] += needy_i.sum()
             for world, number_i in zip(worlds, number_q, strict=True):
                 world.vote(np.flatnonzero(needy_i[number_i]))
-    scale = n_items / n_sampled / n_replicas
-    return pl.DataFrame(list(_rounds(fits, votes_r * scale, figure_rqf, scale)), orient="row")
+    scale, rows = n_items / n_sampled / n_replicas, []
+    for turn, votes in enumerate((votes_r * scale).tolist()):
+        for name in dict.fromkeys((ALL, *(fit.question for fit in fits))):
+            # The parts of one question together.
+            of_name = [q for q, fit in enumerate(fits) if name in (ALL, fit.question)]
+            items, uncertain, wrong = figure_rqf[turn, of_name].sum(axis=0).tolist()
+            row = {"round": turn, "votes": votes, "question": name, "items": items * scale}
+            rows.append(row | {"uncertain": uncertain / items, "wrong": wrong / items})
+    return pl.DataFrame(rows, orient="row")
 
 
 class _World:
@@ -463,18 +465,6 @@ def _draw(p_ik: Floats, rng: Rng) -> Ints:
     """Draw one label per row."""
     beyond_ik = rng.random((len(p_ik), 1)) > np.cumsum(p_ik, axis=1)
     return np.asarray(np.minimum(beyond_ik.sum(axis=1), p_ik.shape[1] - 1))
-
-
-def _rounds(
-    fits: Sequence[QuestionVotes], votes_r: Floats, figure_rqf: Floats, scale: float
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a forecast; the parts of one question together."""
-    for turn, votes in enumerate(votes_r.tolist()):
-        for name in dict.fromkeys((ALL, *(fit.question for fit in fits))):
-            of_name = [q for q, fit in enumerate(fits) if name in (ALL, fit.question)]
-            items, uncertain, wrong = figure_rqf[turn, of_name].sum(axis=0).tolist()
-            row = {"round": turn, "votes": votes, "question": name, "items": items * scale}
-            yield row | {"uncertain": uncertain / items, "wrong": wrong / items}
 
 
 def votes_to_reach(curve: pl.DataFrame, figure: str, target: float) -> float | None:

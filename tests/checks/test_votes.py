@@ -34,7 +34,6 @@ def test_thin_data_are_thin_and_their_annotators_hardly_known():
     found = {f.metric: f for f in findings(made.votes)}
     votes_i = made.votes.ballots[0].votes_i
     assert found["votes_per_item"].level == "bad" and found["votes_per_item"].value == pytest.approx(votes_i.mean())
-    assert found["single_vote_items"].value == pytest.approx((votes_i == 1).mean())
     assert found["hardly_known"].level == "doubt" and found["hardly_known"].value > 0.8
 
 
@@ -57,7 +56,7 @@ def test_who_is_hardly_known_is_counted_from_the_posterior():
 def test_plenty_of_votes_raise_no_alarm(n_labels):
     votes = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, n_labels=n_labels, seed=5).votes
     found = findings(votes)
-    assert {f.metric for f in found} == {"votes_per_item", "single_vote_items", "hardly_known"}
+    assert {f.metric for f in found} == {"votes_per_item", "hardly_known"}
     assert {f.level for f in found} == {"info"}
 
 
@@ -66,7 +65,7 @@ def test_votes_without_names_have_nobody_hardly_known():
     ballot = votes.ballots[0]
     shared = replace(ballot, annotator_a=np.array([0]), code_v=np.sort(ballot.code_v % 2).astype(np.int32))
     anonymous = replace(votes, ballots=(shared,), annotators=pl.Series(["(anyone)"]), anonymous=True)
-    assert {f.metric for f in findings(anonymous)} == {"votes_per_item", "single_vote_items"}
+    assert {f.metric for f in findings(anonymous)} == {"votes_per_item"}
 
 
 @pytest.mark.parametrize(("busy", "dominates"), [(40, True), (14, False)])
@@ -82,14 +81,6 @@ def test_items_without_votes_are_noted_and_do_not_make_the_others_thin():
     }
     assert (found["items_without_votes"].value, found["items_without_votes"].level) == (60, "note")
     assert (found["votes_per_item"].value, found["votes_per_item"].level) == (4.0, "info")
-
-
-@pytest.mark.parametrize(("dropped", "noted"), [(6, True), (5, False)])
-def test_many_rows_left_out_are_noted(dropped, noted):
-    votes = votes_of(random_rows(np.random.default_rng(1), 30, 4, 2))
-    reading = replace(votes.reading, rows=100, dropped={"no label": dropped})
-    found = [f for f in findings(replace(votes, reading=reading)) if f.metric == "rows_left_out"]
-    assert [(f.level, f.text) for f in found] == [("note", "6 of 100 rows were left out (no label 6).")] * noted
 
 
 def plain_groups(rows):

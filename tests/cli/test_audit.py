@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.runs.folder import read_manifest, read_table
+from moral_entropy.runs.run import read_run
 from moral_entropy.schemas import SCHEMAS
 
 PARTS = ("advice", "any_by_votes", "reliability", "rules")
@@ -150,9 +151,10 @@ def test_the_table_printed_is_that_of_the_files(run):
     _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 50, "--verbose")
     items = read_table("run", "items").filter(pl.col("question") == "care")
     [line] = re.findall(r"^care .*", out, flags=re.MULTILINE)
-    means = [f"{items[column].mean():.3f}" for column in ("entropy", "ambiguity", "doubt_votes", "doubt_annotators")]
+    parts = read_run("run").parts
+    means = [f"{items[column].mean():.3f}" for column in ("entropy", *parts)]
     assert line.split()[1:] == [str(items.height), *means]
-    assert ["question", "items", "entropy", "ambiguity", "votes", "annotators"] in map(str.split, out.splitlines())
+    assert ["question", "items", "entropy", *parts.values()] in map(str.split, out.splitlines())
 
 
 def test_quiet_prints_nothing(run):

@@ -65,14 +65,3 @@ def test_a_figure_outside_its_interval_adds_nothing_on_that_side():
 def test_no_figure_no_change():
     row = grade_changes(A, B).row(3, named=True)
     assert (row["change"], row["low"], row["high"]) == (None, None, None)
-
-
-def test_one_audit_read_twice_changes_nothing_for_certain():
-    same, apart = grade_changes(A, A, same_input=True), grade_changes(A, A)
-    assert same.filter(pl.col("change").is_not_null()).select("change", "low", "high").unique().rows() == [(0.0,) * 3]
-    assert apart.row(0, named=True)["low"] < 0 < apart.row(0, named=True)["high"]
-
-
-def test_the_same_file_does_not_hide_a_change():
-    one, other = grade_changes(A, B, same_input=True), grade_changes(A, B)
-    assert one.equals(other)

@@ -11,7 +11,6 @@ import vl_convert
 from report_support import vote_frame
 
 import moral_entropy as me
-from moral_entropy.errors import UsageError
 from moral_entropy.report.figures import figure_specs, write_figures
 from moral_entropy.report.paper import LATEX, methods, paper_tables, write_paper
 from moral_entropy.runs.run import read_run
@@ -60,11 +59,6 @@ def test_names_that_javascript_knows_are_drawn(tmp_path):
     for name, spec in kinds.items():
         svg = vl_convert.vegalite_to_svg(spec)
         assert svg.count("<path") > 5 and "constructor" in svg, name
-
-
-def test_a_format_that_is_unknown_is_named(plain_run, tmp_path):
-    with pytest.raises(UsageError, match=r"'gif'\. Formats: png, svg, pdf"):
-        write_figures(plain_run, tmp_path, formats=("gif",))
 
 
 def test_tables_are_those_of_the_run(plain_run, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from html import escape
 
 import polars as pl
 import pytest
@@ -121,11 +120,6 @@ def test_the_verdict_is_that_of_the_report(here, there):
     )
 
 
-def test_a_notebook_shows_the_first_screen(there):
+def test_the_first_screen_as_markdown(there):
     summary = Summary(there)
-    assert there._repr_html_() == f"<pre>{escape(repr(there))}</pre>"
     assert all(markdown_text(text) in there.markdown() for text in (*summary.sentences, *summary.warnings))
-
-
-def test_a_notebook_shows_hostile_names_as_text(hostile_run):
-    assert "<script" not in read_run(hostile_run)._repr_html_()

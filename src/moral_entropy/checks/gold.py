@@ -72,40 +72,37 @@ def gold_findings(audit: pl.DataFrame) -> list[Finding]:
         Rows of audit.parquet.
     """
     pooled = audit.filter(reference="gold", question=ALL, domain=ALL).drop_nulls("value")
-    ece = pooled.filter(rule="consensus", metric="ece")["value"].to_list()[:1]
-    against = wrong_rows(audit.filter(reference="gold", domain=ALL))
-    wrong = {row["rule"]: row["value"] for row in against if row["question"] == ALL and row["value"] is not None}
-    plain = wrong.get("plurality", wrong.get("majority"))
-    findings = [_off(value) for value in ece]
-    if plain is None or "consensus" not in wrong:
+    findings = [
+        Finding(
+            "gold", "p_off", ece, level=level_of(ece > POORLY_CALIBRATED, bad=ece > BADLY_CALIBRATED),
+            text=(
+                f"the probability p is off by {ece:.2f} on average against the gold labels (expected calibration "
+                "error)."
+            ),
+            meaning=(
+                "Where p is too sure, annotators share mistakes that votes cannot show; where it is too careful, votes "
+                "say more than p does."
+            ),
+            remedy=(
+                "Do not read p as a frequency: rank by it, or take p_calibrated of items.parquet, which has learnt "
+                "from the gold of other items how sure to be."
+            ),
+        )
+        for ece in pooled.filter(rule="consensus", metric="ece")["value"].to_list()[:1]
+    ]  # fmt: skip
+    rows = {row["rule"]: row for row in wrong_rows(audit.filter(reference="gold", domain=ALL))
+            if row["question"] == ALL and row["value"] is not None}  # fmt: skip
+    own, plain = rows.get("consensus"), rows.get("plurality", rows.get("majority"))
+    if own is None or plain is None:
         return findings
-    low = [row["low"] for row in against if row["question"] == ALL and row["rule"] == "consensus"]
-    return [*findings, _missed(wrong["consensus"], plain, surely=not low or low[0] is None or low[0] > plain)]
-
-
-def _off(ece: float) -> Finding:
-    return Finding(
-        "gold", "p_off", ece, level=level_of(ece > POORLY_CALIBRATED, bad=ece > BADLY_CALIBRATED),
-        text=f"the probability p is off by {ece:.2f} on average against the gold labels (expected calibration error).",
-        meaning=(
-            "Where p is too sure, annotators share mistakes that votes cannot show; where it is too careful, votes say "
-            "more than p does."
-        ),
-        remedy=(
-            "Do not read p as a frequency: rank by it, or take p_calibrated of items.parquet, which has learnt from "
-            "the gold of other items how sure to be."
-        ),
-    )  # fmt: skip
-
-
-def _missed(consensus: float, plain: float, *, surely: bool) -> Finding:
-    level = level_of(consensus > plain + BEHIND, bad=surely)
-    return Finding(
-        "gold", "missed_more_than_plain_vote", consensus - plain, level=level,
-        text=f"the consensus misses {consensus:.1%} of the gold labels, the plain vote {plain:.1%}.",
+    gap, surely = own["value"] - plain["value"], own["low"] is None or own["low"] > plain["value"]
+    missed = Finding(
+        "gold", "missed_more_than_plain_vote", gap, level=level_of(gap > BEHIND, bad=surely),
+        text=f"the consensus misses {own['value']:.1%} of the gold labels, the plain vote {plain['value']:.1%}.",
         meaning=(
             "Where it misses more, annotators err together or under another guideline than the gold labels, and the "
             "model takes their agreement for accuracy."
         ),
         remedy="Trust gold where you have it; audit groups of annotators on their own, or publish vote shares instead.",
     )  # fmt: skip
+    return [*findings, missed]

@@ -1,7 +1,7 @@
 """Did the fit succeed, are there enough votes, and can they tell? The checks that need nothing but the fits.
 
 Items with hardly a vote, annotators hardly known or worse than guessing, one who dominates, labels nobody gave, groups
-without a link, rows left out. Cheap: every audit runs them.
+without a link. Cheap: every audit runs them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moral_entropy.findings import Finding, level_of, listed, many
 from moral_entropy.model.consensus import SURE, Consensus, QuestionFit, below_chance, surely_below_chance
 from moral_entropy.model.findings import annotator_name, finding_of
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.votes.table import Floats, Ints, Votes
+from moral_entropy.votes.table import Floats, Ints
 
 MANY_VOTES = 0.1
 """Share of the votes from which annotators hardly known, or worse than guessing, put the whole fit in doubt."""
@@ -27,9 +27,6 @@ FEW_OF_A_LABEL = 3.0
 
 DOMINATES = 0.4
 """Share of all votes from which one annotator dominates."""
-
-LEFT_OUT = 0.05
-"""Share of the rows of the input whose absence is worth a note."""
 
 UNSUPPORTED, MANY_UNSUPPORTED = 0.001, 0.01
 """Shares of items whose consensus label nobody voted for: worth a word, and too many."""
@@ -69,28 +66,20 @@ def check_votes(consensus: Consensus) -> list[Finding]:
     """
     findings = [finding for finding in consensus.findings if finding.check == "votes"]
     for fit in consensus.fits:
-        findings += _of_fit(consensus, fit)
-    return [*findings, *_dominant(consensus), *_without_votes(consensus), *_rows_left_out(consensus.votes)]
-
-
-def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
-    ballot, count_i = fit.ballot, fit.ballot.count_i
-    unvoted, voted = float(count_i[ballot.votes_i == 0].sum()), float(count_i[ballot.votes_i > 0].sum())
-    if unvoted:
-        yield finding_of(
-            fit, "votes", "items_without_votes", unvoted, n=round(unvoted + voted), level="note",
-            text=f"{unvoted:,.0f} items have no vote.",
-            meaning="Their p is the share of the label among all items, and no rule on votes says anything about them.",
-            remedy="Leave them out of what you publish, or have them annotated.",
-        )  # fmt: skip
-    if voted:
-        single = float(count_i[ballot.votes_i == 1].sum()) / voted
-        text = f"{single:.0%} of the items have a single vote, so that no second opinion checks it." if single else ""
-        yield finding_of(fit, "votes", "single_vote_items", single, n=round(voted), text=text)
+        count_i, voted_i = fit.ballot.count_i, fit.ballot.votes_i > 0
+        if unvoted := float(count_i[~voted_i].sum()):
+            findings.append(finding_of(
+                fit, "votes", "items_without_votes", unvoted, n=round(float(count_i.sum())), level="note",
+                text=f"{unvoted:,.0f} items have no vote.",
+                meaning=(
+                    "Their p is the share of the label among all items, and no rule on votes says anything about them."
+                ),
+                remedy="Leave them out of what you publish, or have them annotated.",
+            ))  # fmt: skip
         # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
-        if not consensus.votes.anonymous:
-            yield _hardly_known(consensus, fit)
-            yield from check_alike(consensus, fit)
+        if voted_i.any() and not consensus.votes.anonymous:
+            findings += [_hardly_known(consensus, fit), *check_alike(consensus, fit)]
+    return [*findings, *_dominant(consensus), *_without_votes(consensus)]
 
 
 def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
@@ -166,18 +155,6 @@ def _without_votes(consensus: Consensus) -> Iterator[Finding]:
             ),
             meaning="Their priors are not used: the same people may be spelt differently in the votes.",
             remedy="Compare the names of --prior-annotators with those in the votes.",
-        )  # fmt: skip
-
-
-def _rows_left_out(votes: Votes) -> Iterator[Finding]:
-    dropped, rows = sum(votes.reading.dropped.values()), max(votes.reading.rows, 1)
-    if dropped / rows > LEFT_OUT:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in votes.reading.dropped.items())
-        yield Finding(
-            "votes", "rows_left_out", dropped, n=rows, level="note",
-            text=f"{dropped:,} of {rows:,} rows were left out ({reasons}).",
-            meaning="If they are not missing at random, the rates of those who left blanks are off.",
-            remedy="Check that the columns were read as you meant; the report lists them under Method.",
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
-from moral_entropy.cli.flags import Json, Quiet, SettingsFile, command_line
+from moral_entropy.cli.flags import Force, Json, Quiet, SettingsFile, command_line
 from moral_entropy.errors import UsageError, harmless
 from moral_entropy.files import refuse_missing
 from moral_entropy.options import AuditOptions
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 Source = Annotated[
     list[str],
     Argument(
-        metavar="VOTES...",
-        help="CSV, TSV, Excel, Parquet, JSON or JSON Lines; also gzipped. Several files are one set. - for a pipe.",
+        metavar="VOTES...", help="CSV, TSV, Excel, Parquet, JSON, also gzipped; several are one set; - is a pipe."
     ),
 ]
 Out = Annotated[
@@ -32,13 +31,9 @@ Out = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    Option(
-        metavar="local|ADDRESS",
-        help="Audit a folder of Parquet files on a Dask cluster: local, or a scheduler such as tcp://10.0.0.1:8786.",
-    ),
+    Option(metavar="local|ADDRESS", help="Audit a folder of Parquet files with Dask: local, or a scheduler's address."),
 ]
 Verbose = Annotated[bool, Option("--verbose", help="Print entropies, rules and every finding in full, too.")]
-Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
 
 
 def audit(

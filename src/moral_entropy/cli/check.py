@@ -32,9 +32,7 @@ class CheckOptions(StageOptions):
     against: str | None = option(
         "No worse than an earlier run: alpha at most .05 lower, uncertain and error at most .05 higher.", metavar="RUN"
     )
-    strict: bool = option(
-        "The whole interval must hold the limit; exit with 3 where it lies on both sides of it.", False
-    )
+    strict: bool = option("The whole interval must hold the limit; exit with 3 where it lies on both sides.", False)
     summary: str | None = option("Add limits, verdict and findings, as Markdown.", metavar="FILE")
 
     def problems(self) -> Iterator[str]:

@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
 RunA = Annotated[str, Argument(metavar="RUN_A", help="The run folder to start from.")]
 RunB = Annotated[
-    str | None, Argument(metavar="RUN_B", help="The run folder to compare with it; none with --by.", show_default=False)
+    str | None, Argument(metavar="RUN_B", help="The other run folder; none with --by.", show_default=False)
 ]
-By = Annotated[
-    str | None,
-    Option(metavar="COLUMN", help="Compare the groups of annotators of one run, by a column that it was audited with."),
-]
+By = Annotated[str | None, Option(metavar="COLUMN", help="Compare the groups of annotators of one run, by a column.")]
 Top = Annotated[int, Option(min=0, metavar="N", help="Show the N items that moved most.")]
 
 MOST_ROWS, LONGEST = 24, 24

@@ -33,11 +33,8 @@ from moral_entropy.option_fields import (
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")]
-SettingsFile = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Options from a TOML file, or from the manifest.json of an earlier run."),
-]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is already there.")]
+SettingsFile = Annotated[str | None, typer.Option(metavar="FILE", help="Options from a TOML file or a manifest.json.")]
 
 
 def command_line(context: typer.Context) -> str:
@@ -151,7 +148,7 @@ def _show_all(context: typer.Context, is_set: bool) -> None:
 
 def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | None) -> StageOptions:
     """Make options of a settings file and of the flags, which decide where both say something."""
-    settings = read_settings(file)
+    settings = read_settings(Path(file)) if file else {}
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
     for keyword, option in keywords(stage).items():
         place = values.setdefault(option.section, {}) if option.section else values
@@ -202,14 +199,11 @@ def with_old_flags(typed: Sequence[str], command: Callable[..., None]) -> list[s
     return line
 
 
-def read_settings(file: str | None) -> Mapping[str, Any]:
-    """Return the options that a settings file names, by stage; none where there is no file.
+def read_settings(path: Path) -> Mapping[str, Any]:
+    """Return the options that a settings file, or that of a run folder, names, by stage.
 
     Paths in it are meant as on the command line: from the folder one is in.
     """
-    if file is None:
-        return {}
-    path = Path(file)
     if path.is_dir():
         path /= "manifest.json"
     try:

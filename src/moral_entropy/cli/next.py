@@ -51,9 +51,7 @@ class NextOptions(StageOptions):
         "What the file is for: a spreadsheet, or an annotation tool.", "csv"
     )
     question: str | None = option("Only this question.")
-    target: str | None = option(
-        "How many votes until so few labels are uncertain: 0.1, or wrong=0.05.", metavar="SHARE"
-    )
+    target: str | None = option("How many votes until so few labels are uncertain: 0.1, wrong=0.05.", metavar="SHARE")
     annotators: tuple[str, ...] = option("Who can be asked; all whose checked votes are not worse than others'.", ())
     predictions: bool = option("Show the label and p to whoever annotates.", False)
     audience: Literal["votes", "people"] = option(

@@ -11,10 +11,8 @@ from typer import Option
 
 from moral_entropy.cli.flags import Force, Run
 from moral_entropy.option_fields import StageOptions, option
+from moral_entropy.options import Layout
 
-Layout = Literal[
-    "wide", "csv", "xlsx", "jsonl", "parquet", "hf", "release", "lewidi", "label-studio", "argilla", "prodigy"
-]
 To = Annotated[Layout, Option("--to", help="The layout; wide is a sheet with one row per item.")]
 Target = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, release, lewidi a folder.")]
 FactName = Literal["name", "licence", "language", "url"]
@@ -35,9 +33,7 @@ class ReportOptions(StageOptions):
 class ExportOptions(StageOptions):
     """What is written, and what is said of the data."""
 
-    group: str | None = option(
-        "Add soft labels per group of annotators, where the layout has a place.", metavar="COLUMN"
-    )
+    group: str | None = option("Add soft labels per group of annotators where the layout has room.", metavar="COLUMN")
     names: bool = option("Write annotators' names as they are, and not pseudonyms.", False)
     about: Sequence[str] = option("For the card: name, licence, language or url; repeatable.", (), metavar="NAME=TEXT")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Context, Option
 
-from moral_entropy.cli.flags import Quiet, command_line
+from moral_entropy.cli.flags import Force, Quiet, command_line
 from moral_entropy.options import Inputs, ReproduceOptions
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from moral_entropy.corpora.reproduce import Study
 
 Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The folder to write.")]
-Force = Annotated[bool, Option("--force", help="Replace the folder of an earlier run.")]
 
 
 def reproduce(

@@ -131,7 +131,7 @@ def filled(text: str, indent: str = "") -> str:
     return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def printable(text: str, longest: int, cut: str = "...") -> str:
+def printable(text: str, longest: int) -> str:
     r"""Return a text on one line, with everything that is not printable spelt out.
 
     Examples
@@ -139,7 +139,5 @@ def printable(text: str, longest: int, cut: str = "...") -> str:
     >>> printable("red \x1b[31m\nalert", 40)
     'red \\x1b[31m\\nalert'
     """
-    short = text if len(text) <= longest else text[:longest] + cut
-    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in short)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return line.encode(encoding, "backslashreplace").decode(encoding)
+    short = text if len(text) <= longest else text[:longest] + "..."
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in short)

@@ -11,10 +11,7 @@ from moral_entropy.cli.flags import Run, read_flag
 
 Port = Annotated[int, Option(min=0, max=65535, metavar="N", help="Port on this machine; any that is free if 0.")]
 Open = Annotated[bool, Option("--open", help="Open it in the browser.")]
-People = Annotated[
-    str | None,
-    Option("--who", metavar="NAME[,NAME]", help="Who decides; several share the work. Default: your login name."),
-]
+People = Annotated[str | None, Option("--who", metavar="NAME[,NAME]", help="Who decides; else your login name.")]
 
 
 def serve(run: Run, port: Port = 0, open: Open = False, people: People = None) -> None:

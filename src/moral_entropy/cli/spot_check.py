@@ -18,9 +18,7 @@ class SheetOptions(StageOptions):
     answers: Sequence[str] = option("A sheet that was filled in; repeatable. Writes no new one.", (), metavar="FILE")
     rows: int = option("How many items to check.", 50, short="-n", least=1)
     repair: bool = option("The least sure items first: to mend labels, not to measure how many are wrong.", False)
-    out: str | None = option(
-        "Where to write the sheet; with --answers, the new run folder.", metavar="PATH", short="-o"
-    )
+    out: str | None = option("Where the sheet goes; with --answers, the new run folder.", metavar="PATH", short="-o")
     tolerance: float | None = option("Share of wrong labels that is tolerated.")
 
 

@@ -9,9 +9,7 @@ from typer import Option
 
 from moral_entropy.cli.flags import Json, Quiet, Run
 
-Votes = Annotated[
-    str | None, Option("--votes", metavar="FILE", help="The file that was audited: compare it with its digest, too.")
-]
+Votes = Annotated[str | None, Option("--votes", metavar="FILE", help="The audited file: compare its digest, too.")]
 
 DOES_NOT_STAND = 1
 

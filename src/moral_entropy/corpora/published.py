@@ -195,7 +195,7 @@ def compare_figures(
             "distance": None if value is None else value - figure.value,
             "within": None if value is None else figure.holds(value),
             "expected": expected, "truth": truth, "bound": figure.bound, "tolerance": figure.tolerance,
-            "note": "; ".join(part for part in (_absent(figure, value, corpora), figure.note) if part),
+            "note": "; ".join(filter(None, (_absent(figure, value, corpora), figure.note))),
         })  # fmt: skip
     numbers = ("published", "ours", "low", "high", "distance", "expected", "truth", "tolerance")
     return pl.DataFrame(rows, schema_overrides={**dict.fromkeys(numbers, pl.Float64()), "within": pl.Boolean()})

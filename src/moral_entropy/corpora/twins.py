@@ -492,7 +492,7 @@ def _draw_coders(
             below_a = (busy_a * (1 - care_a if careless else care_a)).cumsum()
             while len(open_v):
                 coder_v[open_v] = np.searchsorted(below_a[:-1] / below_a[-1], rng.random(len(open_v)), side="right")
-                # Where the coder has already marked the text, another one is domain_votes.
+                # Where the coder has already marked the text, another one is drawn.
                 fresh = (coder_it[item_v[open_v]] != coder_v[open_v, None]).all(axis=1)
                 coder_it[item_v[open_v[fresh]], turn] = coder_v[open_v[fresh]]
                 open_v = open_v[~fresh]

@@ -165,9 +165,7 @@ def _group_by_annotator(frame: pl.DataFrame, column: str, option: str, where: st
         groups = repeated.filter(pl.col("annotator") == annotator)["group"].to_list()
         people = f"{many(n, 'annotator')} of {frame['annotator'].n_unique():,} in {where} {'has' if n == 1 else 'have'}"
         first = f"First: annotator {annotator!r} has {listed([repr(group) for group in groups], ' and ', 2)}."
-        remedy = (
-            "Correct the column, or describe annotators in a file of their own (annotators, CLI: --annotators FILE)."
-        )
+        remedy = "Correct the column, or describe annotators in a file of their own (annotators, --annotators FILE)."
         raise _error(option, f"{people} several values of {column!r}. {first} {remedy}")
     return {str(annotator): group for annotator, group in rows.iter_rows()}
 
@@ -214,11 +212,8 @@ def read_target(source: Any, groupings: Sequence[Grouping], option: str) -> dict
     for (column,), part in rows.sort("group").group_by("column", maintain_order=True):
         names, groups = list(by_column.get(str(column), ())), part["group"].to_list()
         if groups != names:
-            has = (
-                f"groups {listed(names)}"
-                if names
-                else f"no groups (annotators are grouped by {listed(list(by_column))})"
-            )
+            columns = listed(list(by_column))
+            has = f"groups {listed(names)}" if names else f"no groups (annotators are grouped by {columns})"
             remedy = "Give each group one share: 0 leaves it out; join one without annotators with another."
             raise _error(option, f"{column} has {has}, and the shares are of {listed(groups)}. {remedy}")
         if not part["share"].sum():

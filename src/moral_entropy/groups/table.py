@@ -87,7 +87,11 @@ def study_groups(
         ballot = fit.ballot
         # Codes of the ballot's annotators → rows of `Votes.annotators`.
         copies = [ballot.annotator_a[group].astype(np.int64) for group in fit.counted_groups]
-        notes += [copies_note(ballot.question, votes.annotators.gather(group).to_list()) for group in copies]
+        for group in copies:
+            names = listed(votes.annotators.gather(group).cast(pl.String).to_list())
+            notes.append(
+                f"on {ballot.question}, {names} are copies of each other and count as one member of their group."
+            )
         compared = (_compare(consensus, ballot, copies, grouping, rows) for grouping in groupings)
         share = share_between([reading for readings in compared for reading in readings])
         parts.append(np.zeros(ballot.n_items) if share is None else share[1])
@@ -339,8 +343,8 @@ def _frames(votes: Votes, rows: Rows) -> dict[str, pl.DataFrame]:
     frames = {}
     for name, parts in rows.items():
         schema = with_ids(SCHEMAS[name], item=votes.items.dtype, annotator=votes.annotators.dtype)
-        if name in ("groups", "group_readings"):
-            parts = [pl.DataFrame([{column: row.get(column) for column in schema} for row in parts], schema=schema)]
+        if isinstance(parts[0], dict):
+            parts = [pl.DataFrame(parts, schema=schema)]
         frame = pl.concat(parts).cast(dict(schema)).select(schema.names())
         frames[name] = corrected(frame) if name == "groups" else frame
     return frames
@@ -359,17 +363,19 @@ def study_sentences(frames: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]
         Mass of the intervals.
     """
     differing, none = difference_sentences(frames["groups"], interval) if "groups" in frames else ([], [])
-    readings = (
-        frames["group_readings"].sort(-pl.col("gain").round(9), maintain_order=True).to_dicts()
-        if "group_readings" in frames
-        else []
-    )
-    apart, alike = (
-        [reading_sentence(row) for row in readings if (row["reading"] == truths.PER_GROUP) == is_apart]
-        for is_apart in (True, False)
-    )
-    target = [target_sentence(facts["target"])] if "target" in facts else []
-    return [*differing, *apart, *none, *alike, *target]
+    apart, alike, target = list[str](), list[str](), facts.get("target")
+    if "group_readings" in frames:
+        for row in frames["group_readings"].sort(-pl.col("gain").round(9), maintain_order=True).iter_rows(named=True):
+            (apart if row["reading"] == truths.PER_GROUP else alike).append(reading_sentence(row))
+    sentences = [*differing, *apart, *none, *alike]
+    if target is not None:
+        off = f" No weights reach all shares at once: the worst is {100 * target['off']:.1f} points off."
+        sentences.append(
+            f"weighted to the target population by {listed(target['columns'])}, the "
+            f"{many(target['annotators'], 'annotator')} are worth {target['effective_annotators']:.1f} of equal weight "
+            f"(Kish); the largest weight is {target['largest_weight']:.1f}.{off * (target['off'] > 1e-4)}"
+        )
+    return sentences
 
 
 def place_of(row: Mapping[str, Any]) -> str:
@@ -451,25 +457,3 @@ def reading_sentence(row: Mapping[str, Any]) -> str:
             f"group ({row['gain']:.1f} nats, p {_p(row['gain_p'])}).{parting} One label for all would hide that."
         )
     return f"{place_of(row)}, by {row['column']}, {sentence}"
-
-
-def copies_note(question: str, names: Sequence[object]) -> str:
-    """Say who counts once.
-
-    Examples
-    --------
-    >>> copies_note("toxic", ["a", "b"])
-    'on toxic, a, b are copies of each other and count as one member of their group.'
-    """
-    copies = listed([*map(str, names)])
-    return f"on {question}, {copies} are copies of each other and count as one member of their group."
-
-
-def target_sentence(target: Mapping[str, Any]) -> str:
-    """Say what weighting for a population costs."""
-    off = f" No weights reach all shares at once: the worst is {100 * target['off']:.1f} points off."
-    return (
-        f"weighted to the target population by {listed(target['columns'])}, the "
-        f"{many(target['annotators'], 'annotator')} are worth {target['effective_annotators']:.1f} of equal weight "
-        f"(Kish); the largest weight is {target['largest_weight']:.1f}.{off * (target['off'] > 1e-4)}"
-    )

@@ -21,7 +21,8 @@ from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
-from moral_entropy.report.words import TEMPLATES, fill_template, order_notes, shown_title, votes_in_words
+from moral_entropy.report.paper import interval_of, question_frame
+from moral_entropy.report.words import TEMPLATES, fill_template, order_notes, protocol, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
 from moral_entropy.runs.run import Run, as_run, cautions
 from moral_entropy.verdict.rates import ends_in_percent, pooled_rates
@@ -126,15 +127,11 @@ def _name(run: Run, about: About) -> str:
 
 
 def _questions(run: Run) -> Iterator[tuple[str, ...]]:
-    alphas = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha")
+    rows = question_frame(run).rows_by_key("question", named=True, unique=True, include_key=True)
     for fit in run.manifest["questions"]:
+        row = rows[" / ".join(filter(None, (fit["question"], fit["part"])))]
         shares = ", ".join(f"{label}: {share:.1%}" for label, share in fit["prevalence"].items())
-        alpha = alphas.filter(question=fit["question"])
-        row = alpha.row(0, named=True) if alpha.height else {"value": None}
-        interval = f" ({row['low']:.2f} to {row['high']:.2f})" if row.get("low") is not None else ""
-        figure = NOTHING if row["value"] is None else f"{row['value']:.2f}{interval}"
-        name = f"{fit['question']} ({fit['part']})" if fit["part"] else fit["question"]
-        yield name, shares, f"{fit['uncertain']:.1%}", figure
+        yield row["question"], shares, f"{fit['uncertain']:.1%}", interval_of(row, "alpha", ".2f")
 
 
 def _checked(run: Run) -> str:
@@ -241,12 +238,6 @@ def _field(part: str, file: str, name: str, kind: pl.DataType) -> dict[str, Any]
     field = {"@type": "cr:Field", "@id": f"{part}/{name}", "name": name, "description": meaning(name)}
     field["dataType"] = next((title for holds, title in types if holds), "sc:Text")
     return field | ({} if inner is kind else {"repeated": True}) | {"source": source}
-
-
-def protocol(run: Run) -> str:
-    """Return how the labels of a run were made, in words."""
-    text = fill_template("protocol.txt", votes=votes_in_words(run), m=run.manifest, mixed=run.model == "mixed")
-    return " ".join(text.split())
 
 
 def rai_facts(run: Run, notes: Sequence[str] = (), hidden: Sequence[str] = ()) -> dict[str, Any]:

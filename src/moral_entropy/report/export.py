@@ -15,8 +15,9 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -24,6 +25,7 @@ from moral_entropy import __version__
 from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.files import check_free, whole_file, without_formulas, write_text
 from moral_entropy.model.entropy import MOST_WRONG
+from moral_entropy.options import Layout
 from moral_entropy.report.card import CROISSANT, About, write_texts
 from moral_entropy.report.figures import slug
 from moral_entropy.runs.folder import digest_of, whole_folder
@@ -33,10 +35,6 @@ from moral_entropy.ties import TIE
 from moral_entropy.votes.formats.records import ITEM_KEY, QUESTION_KEY
 from moral_entropy.votes.labels import no_answers
 from moral_entropy.votes.layouts import ANONYMOUS
-
-Layout = Literal[
-    "wide", "csv", "xlsx", "jsonl", "parquet", "hf", "release", "lewidi", "label-studio", "argilla", "prodigy"
-]
 
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "wide": (".csv", ".xlsx", ".parquet"), "csv": (".csv",), "xlsx": (".xlsx",), "jsonl": (".jsonl", ".ndjson"),
@@ -197,8 +195,11 @@ def export_rows(
     if run.has("texts"):
         rows = rows.join(run.scan("texts"), on="item", how="left", maintain_order="left")
     if group is not None:
-        by_group = _soft_labels_by_group(run, group)
-        rows = rows.join(by_group, on=["question", "part", "item"], how="left", maintain_order="left")
+        shares, keys = _group_items(run, group), ["question", "part", "item"]
+        several_labels = shares.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
+        name = pl.format("p {}: {}", "group", "label") if several_labels else pl.format("p {}", "group")
+        by_group = shares.with_columns(name=name).pivot("name", index=keys, values="p", aggregate_function="first")
+        rows = rows.join(by_group.lazy(), on=keys, how="left", maintain_order="left")
     return rows.with_columns(pl.col("item").cast(pl.String))
 
 
@@ -254,15 +255,6 @@ def _group_items(run: Run, column: str) -> pl.DataFrame:
     return rows
 
 
-def _soft_labels_by_group(run: Run, group: str) -> pl.LazyFrame:
-    """Return the soft labels of the groups of a column: a row per item, a column per group, and label if several."""
-    shares = _group_items(run, group)
-    several_labels = shares.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
-    name = pl.format("p {}: {}", "group", "label") if several_labels else pl.format("p {}", "group")
-    cells = shares.with_columns(name=name)
-    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
-
-
 # --- Files -----------------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +262,11 @@ def write_frame(rows: pl.LazyFrame, target: Path) -> None:
     """Write rows as CSV, Excel, JSON Lines or Parquet, by the suffix of the name; lists become JSON in sheets."""
     suffix = target.suffix.lower()
     if suffix in (".csv", ".xlsx"):
-        rows = without_formulas(_with_packed_lists(rows))
+        schema = rows.collect_schema()
+        pairs = {"soft_label": ("labels", "soft_label"), "votes": ("annotators", "annotations")}
+        packed = {name: pl.struct(*pair).struct.json_encode() for name, pair in pairs.items() if {*pair} <= {*schema}}
+        plain = [name for name, kind in schema.items() if not isinstance(kind, pl.List)]
+        rows = without_formulas(rows.with_columns(**packed).select(*plain, *packed))
     with whole_file(target) as partial:
         if suffix == ".csv":
             rows.sink_csv(partial)
@@ -280,15 +276,6 @@ def write_frame(rows: pl.LazyFrame, target: Path) -> None:
             _write_workbook(rows.collect(), partial)
         else:
             rows.sink_ndjson(partial)
-
-
-def _with_packed_lists(rows: pl.LazyFrame) -> pl.LazyFrame:
-    schema = rows.collect_schema()
-    pairs = {"soft_label": ("labels", "soft_label"), "votes": ("annotators", "annotations")}
-    packed = {name: pair for name, pair in pairs.items() if set(pair) <= set(schema)}
-    plain = [name for name, kind in schema.items() if not isinstance(kind, pl.List)]
-    cells = [pl.struct(*pair).struct.json_encode().alias(name) for name, pair in packed.items()]
-    return rows.with_columns(cells).select(*plain, *packed)
 
 
 def _write_workbook(rows: pl.DataFrame, path: Path) -> None:
@@ -539,7 +526,8 @@ def label_studio_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 
     Rows of one item must lie side by side.
     """
-    for at, (item, group) in enumerate(_by_item(rows), 1):
+    for at, (item, rows_of_item) in enumerate(groupby(rows, key=itemgetter("item")), 1):
+        group = list(rows_of_item)
         predictions = [
             {"model_version": AGENT, "score": row["score"], "result": [_choice(row, row["label"], n)]}
             for n, row in enumerate(group, 1) if row["label"] is not None
@@ -560,7 +548,8 @@ def _choice(row: Row, label: str, at: int) -> dict[str, Any]:
 
 def argilla_records(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return one record per item: responses by question, and p as suggestions. Rows of one item lie side by side."""
-    for item, group in _by_item(rows):
+    for item, rows_of_item in groupby(rows, key=itemgetter("item")):
+        group = list(rows_of_item)
         responses = {
             row["question"]: [
                 {"value": label, "user_id": None if annotator == ANONYMOUS else annotator, "status": "submitted"}
@@ -605,11 +594,6 @@ TOOLS: dict[str, Callable[[Iterable[Row]], Iterator[dict[str, Any]]]] = {
     "doccano": doccano_examples,
     "prodigy": prodigy_tasks,
 }
-
-
-def _by_item(rows: Iterable[Row]) -> Iterator[tuple[Any, list[Row]]]:
-    for item, group in groupby(rows, key=lambda row: row["item"]):
-        yield item, list(group)
 
 
 def _hash(*names: str) -> int:

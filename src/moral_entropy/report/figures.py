@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
 from moral_entropy.names import ALL
 from moral_entropy.report.page import reliability_rows
@@ -20,7 +19,6 @@ from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import best_reference
 
-FORMATS = ("png", "svg", "pdf")
 MAX_NAMES = 60
 """Annotators in a figure, those worth a look first; rules are drawn for as many questions and labels."""
 
@@ -61,10 +59,6 @@ def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequenc
     formats
         Of "png", "svg", "pdf".
     """
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or not formats:
-        msg = f"there is no format {unknown[0] if unknown else ''!r}. Formats: {', '.join(FORMATS)}."
-        raise UsageError(msg)
     target, files = Path(folder), []
     target.mkdir(parents=True, exist_ok=True)
     for name, spec in figure_specs(as_run(run)):
@@ -81,7 +75,8 @@ def figure_specs(run: Run) -> Iterator[tuple[str, Spec]]:
     rates = rates.filter(reference=best_reference(run)) if rates.height else rates
     targets = [target for question in run.questions for target, _ in question.targets][:MAX_NAMES]
     rows = [
-        {"rule": row["rule"], "target": row["question"], "rate": RATES[name].title, "value": row[name],
+        {"rule": row["rule"], "target": row["question"], "value": row[name],
+         "rate": f"{RATES[name].name} ({RATES[name].formal})",
          "low": row.get(f"{name}_low"), "high": row.get(f"{name}_high")}
         for row in rates.iter_rows(named=True) if row["question"] in targets
         for name in ("fpr", "fnr") if row.get(name) is not None
@@ -203,5 +198,5 @@ def draw(spec: Spec, kind: str) -> bytes:
     import vl_convert
 
     scale = {"scale": 2} if kind == "png" else {}
-    drawn = getattr(vl_convert, f"vegalite_to_{kind}")(spec, config=CONFIG, **scale)
-    return drawn.encode() if isinstance(drawn, str) else bytes(drawn)
+    picture = getattr(vl_convert, f"vegalite_to_{kind}")(spec, config=CONFIG, **scale)
+    return picture.encode() if isinstance(picture, str) else bytes(picture)

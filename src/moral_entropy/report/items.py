@@ -64,7 +64,9 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
         - texts: item, text (cut, see `text_cut`), length (before the cut);
         - reasons: row (of items), ranking, rank, reason.
     """
-    outliers = _item_outliers(run)
+    item_rows = pl.col("kind") == "item", pl.col("domain") == ALL, pl.col("rank") <= REASONS
+    ranked = run.scan("outliers").filter(*item_rows)
+    outliers = ranked.select("question", "ranking", "rank", "reason", item="name").collect()
     quota = max(max_items // max(len(run.questions), 1), 1)
     columns = [*COLUMNS, *([BETWEEN] if run.between_groups else [])]
     rows = run.scan("items")
@@ -110,11 +112,6 @@ def _top(rows: pl.LazyFrame, by: pl.Expr, n: int) -> pl.Series:
     score = rows.select(score=by.round(DECIMALS)).collect()
     order = pl.arg_sort_by("score", descending=True, maintain_order=True)
     return score.select(order).to_series().head(n).cast(pl.UInt32)
-
-
-def _item_outliers(run: Run) -> pl.DataFrame:
-    rows = run.scan("outliers").filter(pl.col("kind") == "item", pl.col("domain") == ALL, pl.col("rank") <= REASONS)
-    return rows.select("question", pl.col("name").alias("item"), "ranking", "rank", "reason").collect()
 
 
 def _votes(run: Run, keyed: pl.DataFrame) -> pl.DataFrame:

@@ -27,7 +27,7 @@ from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.report.items import shown_items, text_cut
-from moral_entropy.report.paper import interval_of, percent, question_frame, rate_frame, with_ends
+from moral_entropy.report.paper import interval_of, question_frame, rate_frame, with_ends
 from moral_entropy.report.words import (
     RATES,
     ROLES,
@@ -70,6 +70,7 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
     """
     people, cells = annotator_rows(run)
     items = shown_items(run, max_items)
+    words = run.table("outliers").filter(pl.col("rank") <= 30, kind="word", domain=ALL)
     n_items = run.scan("items").select(pl.len()).collect().item()
     n_people = run.scan("annotator_summary").select(pl.len()).collect().item()
     texts = {
@@ -104,7 +105,7 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
         "text_cut": text_cut(items["texts"].height),
         "people": packed(people),
         "confusion": packed(cells),
-        "words": packed(word_rows(run)),
+        "words": packed(words.select("question", "reason", word=pl.col("name").str.slice(0, 60))),
         **{name: packed(frame) for name, frame in items.items()},
     }
     return texts, interactive
@@ -142,7 +143,7 @@ def question_cells(run: Run) -> dict[str, Any]:
     """Return the table by question: the rows of the first screen."""
     rows = question_frame(run).with_columns(per_item=pl.col("votes") / pl.col("items").clip(1)).to_dicts()
     for row in rows:
-        ends = dict.fromkeys(percent(row[name]) for name in ("wrong_from", "wrong_to"))
+        ends = dict.fromkeys(with_ends(".1%", row[name]) for name in ("wrong_from", "wrong_to"))
         row["wrong"] = "–".join(ends).replace("%–", "–")
     wrong = "wrong by gold" if run.verdict.checked_by == "gold" else "wrong if errors are independent"
     figures = {"agreement α": "alpha:.2f", "uncertain": "uncertain:.1%", "majority differs": "majority_differs:.1%"}
@@ -264,12 +265,6 @@ def _over_questions(people: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.format("On {}: {}{}", "question", "sentence", further))
     )  # fmt: skip
     return worst.with_columns(sentence=sentence, question=pl.lit(ALL), part=pl.lit(""))
-
-
-def word_rows(run: Run) -> pl.DataFrame:
-    """Return the words that mark uncertain items: question, word (cut), reason."""
-    rows = run.table("outliers").filter(pl.col("rank") <= 30, kind="word", domain=ALL)
-    return rows.select("question", pl.col("name").str.slice(0, 60).alias("word"), "reason")
 
 
 def packed(frame: pl.DataFrame) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Per question: prevalence, agreement, error rates of rules, and the parts of the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ import polars as pl
 from moral_entropy.files import without_formulas, write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL, MEAN, MULTICLASS
-from moral_entropy.report.card import protocol
-from moral_entropy.report.words import RATES, fill_template
+from moral_entropy.report.words import RATES, fill_template, protocol
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.verdict.summary import question_rows
 
@@ -64,9 +64,14 @@ def paper_tables(run: Run) -> dict[str, pl.DataFrame]:
     """Return the tables by name, as numbers: questions, prevalence, agreement, rates, entropy."""
     parts = {"items": "n_items", "total": "total"} | {name: part for part, name in run.parts.items()}
     ends = {"low": "value_low", "high": "value_high"}
+    shares = [
+        (" / ".join(filter(None, (fit["question"], fit["part"]))), label, share)
+        for fit in run.manifest["questions"]
+        for label, share in fit["prevalence"].items()
+    ]
     return {
         "questions": question_frame(run),
-        "prevalence": pl.DataFrame(_shares(run), schema=["question", "label", "share"], orient="row"),
+        "prevalence": pl.DataFrame(shares, schema=["question", "label", "share"], orient="row"),
         "agreement": run.table("agreement").filter(domain=ALL).drop("domain").rename(ends),
         "rates": rate_frame(run),
         "entropy": run.table("entropy").filter(domain=ALL).select("question", **parts),
@@ -107,16 +112,6 @@ def rate_frame(run: Run) -> pl.DataFrame:
     return pl.DataFrame(list(rates.values()), infer_schema_length=None)
 
 
-def _shares(run: Run) -> list[tuple[str, str, float]]:
-    sums: dict[tuple[str, str], list[float]] = {}
-    for fit in run.manifest["questions"]:
-        for label, share in fit["prevalence"].items():
-            total = sums.setdefault((fit["question"], label), [0.0, 0.0])
-            total[0] += share * fit["items_counted"]
-            total[1] += fit["items_counted"]
-    return [(*key, above / below) for key, (above, below) in sums.items() if below]
-
-
 def text_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Round a table of figures for reading: its heads, and its cells with intervals beside their values."""
     columns = [name for name in frame.columns if not name.endswith(("_low", "_high"))]
@@ -147,11 +142,6 @@ def with_ends(form: str, value: float | None, low: float | None = None, high: fl
         return f"{value:z{form}}"
     bounds = (f"{end:z{form}}".removesuffix("%") for end in (low, high))
     return f"{value:z{form}} ({'–'.join(bounds)})"
-
-
-def percent(share: float | None, digits: int = 1) -> str:
-    """Show a share in per cent."""
-    return NOTHING if share is None else f"{share:z.{digits}%}"
 
 
 def latex_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -191,6 +181,6 @@ def methods(run: Run) -> str:
         share="" if error is None else with_ends(".1%", error.value, error.low, error.high),
         mass=run.interval,
         interval=interval_of,
-        percent=percent,
+        percent=partial(with_ends, ".1%"),
     )
     return " ".join(text.split())

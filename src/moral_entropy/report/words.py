@@ -6,7 +6,7 @@ Takes a run, returns texts. The same words stand in the page, in the files of `c
 from __future__ import annotations
 
 import json
-import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,11 +32,6 @@ class Rate(NamedTuple):
     name: str
     formal: str
     meaning: str
-
-    @property
-    def title(self) -> str:
-        """Both names."""
-        return f"{self.name} ({self.formal})" if self.formal else self.name
 
 
 # fmt: off
@@ -98,6 +93,12 @@ def votes_in_words(run: Run) -> str:
     return f"{votes} by {manifest['annotators']:,} annotator{'s' * (manifest['annotators'] != 1)}"
 
 
+def protocol(run: Run) -> str:
+    """Return how the labels of a run were made, in words."""
+    text = fill_template("protocol.txt", votes=votes_in_words(run), m=run.manifest, mixed=run.model == "mixed")
+    return " ".join(text.split())
+
+
 def votes_per_item(run: Run) -> str:
     """Say how many votes there are per item, as "three votes per item" where all items have as many."""
     voted = pl.col("n_votes") > 0
@@ -133,22 +134,15 @@ def label_notes(run: Run) -> list[str]:
 
 def order_notes(run: Run) -> list[str]:
     """Say of labels that are numbers that they are taken as unordered."""
-    large = [question for question in run.questions if question.positive is None and question.scale == "nominal"]
-    graded = [question for question in large if all(map(_is_number, question.labels))]
-    if not graded:
-        return []
-    labels = sorted(graded[0].labels, key=float)
-    return [
-        f"The labels are numbers, from {labels[0]} to {labels[-1]}, but are taken as unordered names: {labels[0]} for "
-        f"{labels[1]} counts as just as wrong as {labels[0]} for {labels[-1]}."
-    ]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
+    for question in run.questions:
+        if question.positive is None and question.scale == "nominal":
+            with suppress(ValueError):
+                first, second, *_, last = sorted(question.labels, key=float)
+                return [
+                    f"The labels are numbers, from {first} to {last}, but are taken as unordered names: {first} for "
+                    f"{second} counts as just as wrong as {first} for {last}."
+                ]
+    return []
 
 
 def annotator_sentence(row: dict[str, Any], copied: str = "") -> str:

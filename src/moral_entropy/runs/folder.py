@@ -112,31 +112,26 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     target = Path(path).resolve()
     _sweep(target)
     check(target)
-    with _tidy(target), unfinished(_sibling(target, "partial")) as partial:
-        try:
-            partial.parent.mkdir(parents=True, exist_ok=True)
-            # Path.mkdir and not tempfile: the folder that others will read follows the umask.
-            partial.mkdir()
-        except OSError as error:
-            msg = f"cannot write to {partial.parent}: {error.strerror}. Choose another folder with -o."
-            raise RunFolderError(msg) from error
-        yield partial
-        for entry in [*partial.rglob("*"), partial]:
-            flush(entry)
-        check(target)
-        _put_in_place(partial, target)
-
-
-@contextmanager
-def _tidy(target: Path) -> Iterator[None]:
-    """If the block fails, remove folders above the target that it made, and name the refusal behind Polars' error."""
     lacking = [folder for folder in target.parents if not os.path.lexists(folder)]
     try:
-        yield
+        with unfinished(_sibling(target, "partial")) as partial:
+            try:
+                partial.parent.mkdir(parents=True, exist_ok=True)
+                # Path.mkdir and not tempfile: the folder that others will read follows the umask.
+                partial.mkdir()
+            except OSError as error:
+                msg = f"cannot write to {partial.parent}: {error.strerror}. Choose another folder with -o."
+                raise RunFolderError(msg) from error
+            yield partial
+            for entry in [*partial.rglob("*"), partial]:
+                flush(entry)
+            check(target)
+            _put_in_place(partial, target)
     except BaseException as error:
         for folder in lacking:
             with suppress(OSError):
                 folder.rmdir()
+        # The system's refusal behind Polars' error is named.
         refused = None if isinstance(error, OSError) else refused_by_system(error)
         if refused is None:
             raise
@@ -157,10 +152,12 @@ def _obstacles(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Seq
             f"{target} exists and holds {len(files)} file{'s' * (len(files) > 1)}. First: {files[0]}. "
             "Choose another folder with -o, or replace this run with --force (force=True)."
         )
-    why, foreign = "", [name for name in files if not _of_a_run(target / name)]
+    why, foreign, facts = "", [name for name in files if not _of_a_run(target / name)], None
+    with suppress(ValueError, OSError, RecursionError):
+        facts = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
     if not (target / MANIFEST).is_file():
         why = f"is no run folder: it has no {MANIFEST}, but {files[0]}"
-    elif not _is_ours(target / MANIFEST):
+    elif not isinstance(facts, dict) or not facts.keys() >= MANIFEST_KEYS:
         why = f"is no run folder: its {MANIFEST} is damaged, or another program's"
     elif foreign:
         why = f"holds {foreign[0]}{f' and {len(foreign) - 1} more' * (len(foreign) > 1)}, which no run wrote"
@@ -190,14 +187,6 @@ def _answers_on(path: Path) -> int:
     if rows and "answer" not in rows[0]:
         return 1
     return sum(bool((row["answer"] or "").strip()) for row in rows)
-
-
-def _is_ours(manifest: Path) -> bool:
-    try:
-        facts = json.loads(manifest.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError):
-        return False
-    return isinstance(facts, dict) and facts.keys() >= MANIFEST_KEYS
 
 
 def _of_a_run(path: Path) -> bool:
@@ -364,22 +353,18 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
     try:
         # An audit on a cluster writes tables of items as folders of part files.
         scanned = pl.scan_parquet(sorted(file.glob("*.parquet")) if file.is_dir() else file, glob=False)
-        _check_columns(file, scanned.collect_schema(), SCHEMAS[name])
-        return scanned
+        schema = scanned.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
-
-
-def _check_columns(file: Path, schema: pl.Schema, expected: pl.Schema) -> None:
-    """Refuse a table that lacks a column, or has one of another type; ids may be integers."""
-    for column, kind in expected.items():
+    for column, kind in SCHEMAS[name].items():
         if column not in schema:
             msg = f"{file} lacks the column {column!r}. Run the audit again."
             raise RunFolderError(msg)
-        ids = column in IDS and schema[column].is_integer()
-        if not (schema[column] == kind or ids or (kind.is_integer() and schema[column].is_integer())):
+        may_be_integer = (column in IDS or kind.is_integer()) and schema[column].is_integer()
+        if schema[column] != kind and not may_be_integer:
             msg = f"{file} has {schema[column]} in the column {column!r}, not {kind}. Run the audit again."
             raise RunFolderError(msg)
+    return scanned
 
 
 def _unreadable(file: Path, error: Exception) -> RunFolderError:

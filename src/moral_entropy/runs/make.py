@@ -112,39 +112,36 @@ def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterat
     """Yield the columns of `items`, some items at a time."""
     for fit, whole in zip(consensus.fits, entropies, strict=True):
         for chunk in fit.chunks(ROWS_PER_GROUP):
-            yield _item_columns(consensus.votes, fit, chunk, whole.of(chunk))
-
-
-def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts) -> dict[str, Any]:
-    ballot, label_i, item_i = fit.ballot, fit.label_i[chunk], fit.ballot.item_i[chunk]
-    row_i = np.arange(len(item_i))
-    parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
-    # p is about the positive label of two, and about the consensus label of more.
-    about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
-    unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
-    calibrated_ik = unknown_ik if fit.recalibrated is None else fit.recalibrated[0]
-    return {
-        "question": _repeated(ballot.question, len(item_i)),
-        "item": votes.items.gather(item_i),
-        "domain": _names(votes.domains, votes.domain_i[item_i]),
-        "n_votes": ballot.votes_i[chunk].astype(np.int32),
-        "n_positive": ballot.counts_ik[chunk][row_i, about_i],
-        "p_map": fit.posterior_ik[chunk][row_i, about_i],
-        "p_model": fit.model_ik[chunk][row_i, about_i],
-        "p": fit.p_ik[chunk][row_i, about_i],
-        "p_low": _or_null(fit.low_i[chunk]),
-        "p_high": _or_null(fit.high_i[chunk]),
-        "p_calibrated": _or_null(calibrated_ik[chunk][row_i, about_i]),
-        **{name: _or_null(p_ik[chunk][row_i, about_i]) for name, p_ik in text_columns(fit).items()},
-        "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
-        "entropy": entropy.total_i,
-        **{name: parts[name] for name in ALL_PARTS},
-        "count": ballot.count_i[chunk],
-        "part": _repeated(ballot.part, len(item_i)),
-        "gold": _names(ballot.labels, ballot.gold_i[chunk]),
-        "published": _names(ballot.labels, ballot.published_i[chunk]),
-        **{name: part for name, part in parts.items() if name == BETWEEN},
-    }
+            entropy, votes = whole.of(chunk), consensus.votes
+            ballot, label_i, item_i = fit.ballot, fit.label_i[chunk], fit.ballot.item_i[chunk]
+            row_i = np.arange(len(item_i))
+            parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
+            # p is about the positive label of two, and about the consensus label of more.
+            about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
+            unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
+            calibrated_ik = unknown_ik if fit.recalibrated is None else fit.recalibrated[0]
+            yield {
+                "question": _repeated(ballot.question, len(item_i)),
+                "item": votes.items.gather(item_i),
+                "domain": _names(votes.domains, votes.domain_i[item_i]),
+                "n_votes": ballot.votes_i[chunk].astype(np.int32),
+                "n_positive": ballot.counts_ik[chunk][row_i, about_i],
+                "p_map": fit.posterior_ik[chunk][row_i, about_i],
+                "p_model": fit.model_ik[chunk][row_i, about_i],
+                "p": fit.p_ik[chunk][row_i, about_i],
+                "p_low": _or_null(fit.low_i[chunk]),
+                "p_high": _or_null(fit.high_i[chunk]),
+                "p_calibrated": _or_null(calibrated_ik[chunk][row_i, about_i]),
+                **{name: _or_null(p_ik[chunk][row_i, about_i]) for name, p_ik in text_columns(fit).items()},
+                "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
+                "entropy": entropy.total_i,
+                **{name: parts[name] for name in ALL_PARTS},
+                "count": ballot.count_i[chunk],
+                "part": _repeated(ballot.part, len(item_i)),
+                "gold": _names(ballot.labels, ballot.gold_i[chunk]),
+                "published": _names(ballot.labels, ballot.published_i[chunk]),
+                **{name: part for name, part in parts.items() if name == BETWEEN},
+            }
 
 
 def text_columns(fit: QuestionFit) -> dict[str, Floats]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError, UsageError, refuse_forked
 from moral_entropy.files import whole_file
-from moral_entropy.findings import Finding, headline, merge_alike, mute, name_where_needed
+from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
 from moral_entropy.runs.folder import (
@@ -38,7 +37,7 @@ from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation
-    from moral_entropy.report.export import Layout
+    from moral_entropy.options import Layout
     from moral_entropy.rules.gate import Limit
     from moral_entropy.verdict.verdict import Verdict
 
@@ -53,16 +52,13 @@ EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annot
             "options", "seconds", "use_gold", "draws", "seed")  # fmt: skip
 """Facts that every command relies on."""
 
-Frames = Callable[[], Iterable[pl.DataFrame]]
-"""Makes the rows of a table, in chunks."""
-
 
 @dataclass(frozen=True)
 class Table:
     """A table that is made on demand: its columns, and its rows in chunks."""
 
     schema: pl.Schema
-    frames: Frames
+    frames: Callable[[], Iterable[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -351,10 +347,6 @@ class Run:
         frames = {name: self.table(name) for name in self.tables}
         return {"manifest": self.manifest, "tables": frames, "path": self.path, "consensus": None}
 
-    def _repr_html_(self) -> str:
-        """Show the first screen in a notebook."""
-        return f"<pre>{escape(repr(self))}</pre>"
-
     def markdown(self) -> str:
         """Return the first screen as Markdown."""
         from moral_entropy.verdict.summary import Summary
@@ -450,7 +442,7 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
     >>> findings_frame([Finding("laplace", "pareto_k", 0.4), Finding("nuts", "ess", float("nan"))])["value"].to_list()
     [0.4, None]
     """
-    rows = [asdict(finding) | {"code": finding.code} for finding in findings]
+    rows = [vars(finding) | {"code": finding.code} for finding in findings]
     frame = pl.DataFrame(rows, schema=SCHEMAS["findings"])
     return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 
@@ -458,8 +450,9 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
     frame = as_run(run).findings.drop("code", strict=False)
-    rows = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
-    return [Finding(**row) for row in rows.iter_rows(named=True)]
+    level = pl.when(pl.col("level").is_in(list(RANK))).then("level").otherwise(pl.lit("info"))
+    texts = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
+    return [Finding(**row) for row in texts.with_columns(level=level).iter_rows(named=True)]
 
 
 def cautions(run: Run) -> list[Finding]:

@@ -282,9 +282,11 @@ def annotators(desk: Desk, query: Query, person: str) -> Data:
     question = query.get("question") if query.get("question") in desk.questions else next(iter(desk.questions))
     people, _ = annotator_rows(desk.run)
     people = people.filter(question=question)
-    tallies = _tallies(desk)
+    right = pl.col("label") == pl.col("truth")
+    tallies = _decided_votes(desk).group_by("annotator").agg(pl.format("{} of {}", right.sum(), pl.len()))
+    right_of = dict(tallies.iter_rows())
     rows = [
-        (row["annotator"], row["sentence"], f"{row['n_votes']:,}", tallies.get(row["annotator"], "–"))
+        (row["annotator"], row["sentence"], f"{row['n_votes']:,}", right_of.get(row["annotator"], "–"))
         for row in people.iter_rows(named=True)
     ]
     names, cells = pairs(desk.run, str(question))
@@ -295,13 +297,6 @@ def annotators(desk: Desk, query: Query, person: str) -> Data:
         "annotators": names,
         "pairs": cells,
     }
-
-
-def _tallies(desk: Desk) -> dict[str, str]:
-    """Return how many of each annotator's votes on decided items are right, in words."""
-    votes = _decided_votes(desk)
-    right = votes.group_by("annotator").agg(n=pl.len(), right=(pl.col("label") == pl.col("truth")).sum())
-    return {str(name): f"{n_right} of {n}" for name, n, n_right in right.iter_rows()}
 
 
 def _decided_votes(desk: Desk) -> pl.DataFrame:

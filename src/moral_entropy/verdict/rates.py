@@ -30,6 +30,9 @@ NORMAL_90 = 1.645
 MARGIN = 1.25
 """Wider by this factor: without it the range held the truth in 75 to 90% of the questions of MFTC's twin."""
 
+FEWEST_ITEMS = 10
+"""Items with votes below which no range of wrong labels is told: it would hold almost every share."""
+
 SAMPLE_VOTES, NEAR_ENOUGH, MAX_PASSES = 2_000_000, 1e-2, 300
 """Votes that the paper's model is fitted to at most, and when its search ends: only a mean is wanted."""
 
@@ -71,10 +74,11 @@ def wrong_if_independent(consensus: Consensus, fit: QuestionFit) -> tuple[float,
     Returns
     -------
     tuple
-        The lower and the upper end; None below `VERY_THIN` votes per item, where nothing tells errors from truth.
+        The lower and the upper end; None for fewer than `FEWEST_ITEMS`, and below `VERY_THIN` votes per item, where
+        nothing tells errors from truth.
     """
-    ballot = fit.ballot
-    if ballot.n_votes < VERY_THIN * max(int((ballot.votes_i > 0).sum()), 1):
+    ballot, n_voted = fit.ballot, float(fit.ballot.count_i[fit.ballot.votes_i > 0].sum())
+    if n_voted < FEWEST_ITEMS or ballot.n_votes < VERY_THIN * np.count_nonzero(ballot.votes_i):
         return None
     published = np.arange(ballot.n_items), fit.label_i
     paper_i, own_i = 1.0 - _paper_p(consensus, fit)[published], 1.0 - fit.p_ik[published]

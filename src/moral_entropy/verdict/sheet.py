@@ -83,7 +83,7 @@ def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints
     return order_i[at], np.bincount(inverse, weights=np.diff(edge_b).astype(float), minlength=len(at)).astype(float)
 
 
-def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: int | None = None) -> pl.DataFrame:
+def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.DataFrame:
     """Choose items to check that no earlier sheet of the run has.
 
     Parameters
@@ -94,8 +94,6 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
         How many rows.
     purpose
         "measure": at random; "repair": the least sure first.
-    seed
-        Same seed, same sheet; the run's by default.
 
     Returns
     -------
@@ -103,21 +101,21 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", seed: i
         question, item, sheet, purpose, weight, answer (empty).
     """
     earlier, rows = spot_checks(run), run.scan("items").with_row_index("row")
-    unseen = rows.join(earlier.lazy().select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
-    # Names stay on disk: there may be very many.
+    # Without earlier sheets names stay on disk: there may be very many.
+    unseen = rows
+    if not earlier.is_empty():
+        unseen = rows.join(earlier.lazy().select(KEYS), on=KEYS, how="anti", maintain_order="left")
     items = unseen.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
     if items.is_empty():
         msg = f"every item of {run.where} is on an earlier sheet already."
         raise UsageError(msg)
     number = 1 + max(earlier["sheet"].to_list(), default=0)
-    sure_i = items["sure"].round(DECIMALS).to_numpy()
-    order_i: Ints = np.argsort(sure_i, kind="stable")
-    drawn_b: Ints
+    order_i: Ints = np.argsort(items["sure"].round(DECIMALS).to_numpy(), kind="stable")
     if purpose == "repair":
         drawn_b, weight = order_i[:n], np.zeros(min(n, len(order_i)))
     else:
-        seed = int(run.manifest["seed"]) if seed is None else seed
-        drawn_b, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed + 1_000 * number)
+        seed = int(run.manifest["seed"]) + 1_000 * number
+        drawn_b, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed)
         # In the order of the votes: the order of certainty would tell.
         back = np.argsort(drawn_b, kind="stable")
         drawn_b, weight = drawn_b[back], weight[back]
@@ -227,16 +225,9 @@ def _write_checks(folder: Path, rows: pl.DataFrame) -> None:
     note_files(folder, ["spot_checks.parquet"])
 
 
-def check_sheets(sources: Iterable[Any]) -> None:
-    """Refuse sheets that cannot be read or lack a column: before the votes are fitted, which can take long."""
-    for source in sources:
-        _require_columns(open_source(source))
-
-
 def read_answers(run: Run, source: Any) -> pl.DataFrame:
     """Read one filled-in sheet."""
-    table = open_source(source)
-    _require_columns(table)
+    table = open_sheet(source)
     labels_of = {question.name: question.labels for question in run.questions}
     if "question" not in table.columns and len(labels_of) > 1:
         refuse(
@@ -270,13 +261,16 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     return _as_rows(sheet.with_columns(purpose=purpose, sheet=number))
 
 
-def _require_columns(table: Source) -> None:
+def open_sheet(source: Any) -> Source:
+    """Open a sheet; refuse one that cannot be read or lacks a column."""
+    table = open_source(source)
     for name in ("item", ANSWER):
         if name not in table.columns:
             refuse(
                 f"{table.name} has no column {name!r}. Found: {', '.join(table.columns)}. A sheet has item, {ANSWER} "
                 "and, if there are several questions, question: see spot-check.csv in the run folder."
             )
+    return table
 
 
 def _texts(table: Source, name: str, missing: str) -> pl.Series:

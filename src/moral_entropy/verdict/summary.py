@@ -151,7 +151,9 @@ class Summary:
         heads = (*HEADS[:-1], "wrong by gold" if all(has_gold) else "wrong" if any(has_gold) else HEADS[-1])
         n_rows = LINES["rows"] if len(self.questions) <= LINES["rows"] else LINES["rows"] - 1
         rows: list[tuple[str, ...]] = [
-            (short_name(row["question"], longest), _alpha(row), percent(row["uncertain"]), percent(row["differs"]),
+            (short_name(row["question"], longest),
+             "–" if row["alpha"] is None else f"α {row['alpha']:z.2f}".replace("0.", ".") + " ordered" * row["ordered"],
+             percent(row["uncertain"]), percent(row["differs"]),
              wrong_range(row))
             for row in self.questions[:n_rows]
         ]  # fmt: skip
@@ -195,19 +197,19 @@ def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
 
 def question_rows(run: Run) -> list[dict[str, Any]]:
     """Return the figures of every fit; where there are more than fit on the screen, the worst first."""
-    agreement = run.table("agreement").filter(domain=ALL)
-    gold = _wrong_by_gold(run)
-    rows = []
+    agreement = run.table("agreement").filter(domain=ALL).select("question", "statistic", "value")
+    figures = {(question, statistic): value for question, statistic, value in agreement.iter_rows()}
+    gold, rows = _wrong_by_gold(run), []
     for fit in run.manifest["questions"]:
-        figures = dict(agreement.filter(question=fit["question"]).select("statistic", "value").iter_rows())
-        ordered = figures.get("krippendorff_alpha_ordinal")
+        ordered = figures.get((fit["question"], "krippendorff_alpha_ordinal"))
+        alpha = figures.get((fit["question"], "krippendorff_alpha")) if ordered is None else ordered
         place = fit["question"] + (f" / {fit['part']}" if fit["part"] else "")
         by_votes = fit.get("wrong_low"), fit.get("wrong_high"), None
         low, high, n_gold = gold.get((fit["question"], fit["part"]), by_votes)
         rows.append(
             {"question": place, "items": round(fit["items_counted"]), "ordered": ordered is not None,
-             "alpha": figures.get("krippendorff_alpha") if ordered is None else ordered, "uncertain": fit["uncertain"],
-             "differs": fit.get("majority_differs"), "low": low, "high": high, "gold": n_gold}
+             "alpha": alpha, "uncertain": fit["uncertain"], "differs": fit.get("majority_differs"), "low": low,
+             "high": high, "gold": n_gold}
         )  # fmt: skip
     if len(rows) > LINES["rows"]:
         rows.sort(key=lambda row: (-(row["uncertain"] or 0.0), row["question"]))
@@ -222,12 +224,6 @@ def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
         low, high = (float(end) for end in exact_interval(wrong, n, run.interval))
         rates[question, part or ""] = (wrong / n, wrong / n, round(n)) if n >= items - 0.5 else (low, high, round(n))
     return rates
-
-
-def _alpha(row: dict[str, Any]) -> str:
-    if row["alpha"] is None:
-        return "–"
-    return f"α {row['alpha']:z.2f}".replace("0.", ".") + (" ordered" if row["ordered"] else "")
 
 
 def wrong_range(row: dict[str, Any]) -> str:
