@@ -92,13 +92,13 @@ def gold_findings(audit: pl.DataFrame) -> list[Finding]:
     ]  # fmt: skip
     rows = {row["rule"]: row for row in wrong_rows(audit.filter(reference="gold", domain=ALL))
             if row["question"] == ALL and row["value"] is not None}  # fmt: skip
-    own, plain = rows.get("consensus"), rows.get("plurality", rows.get("majority"))
-    if own is None or plain is None:
+    consensus, plain = rows.get("consensus"), rows.get("plurality", rows.get("majority"))
+    if consensus is None or plain is None:
         return findings
-    gap, surely = own["value"] - plain["value"], own["low"] is None or own["low"] > plain["value"]
+    gap, surely = consensus["value"] - plain["value"], consensus["low"] is None or consensus["low"] > plain["value"]
     missed = Finding(
         "gold", "missed_more_than_plain_vote", gap, level=level_of(gap > BEHIND, bad=surely),
-        text=f"the consensus misses {own['value']:.1%} of the gold labels, the plain vote {plain['value']:.1%}.",
+        text=f"the consensus misses {consensus['value']:.1%} of the gold labels, the plain vote {plain['value']:.1%}.",
         meaning=(
             "Where it misses more, annotators err together or under another guideline than the gold labels, and the "
             "model takes their agreement for accuracy."

@@ -128,8 +128,8 @@ def verdict(findings: Iterable[Finding]) -> str:
         return f"No doubt was found. Asked: {' '.join(_questions(ordered))}{quick}"
     bad = _questions(finding for finding in alarms if finding.level == "bad")
     doubted = " ".join(question for question in _questions(alarms) if question not in bad)
-    lead, more = alarms[0].place and f"{alarms[0].place}: ", f" And {len(alarms) - 1} more." * (len(alarms) > 1)
-    worst = f"({lead}{alarms[0].text or alarms[0].metric}{more})"
+    lead, count = alarms[0].place and f"{alarms[0].place}: ", f" And {len(alarms) - 1} more." * (len(alarms) > 1)
+    worst = f"({lead}{alarms[0].text or alarms[0].metric}{count})"
     if not bad:
         return f"The consensus holds, with doubts: {doubted} {worst}"
     remaining = f" Doubts remain: {doubted}" * bool(doubted)

@@ -63,8 +63,8 @@ def pairs_of(rows: Patterns, busy: Ints, commonest: int) -> Iterator[tuple[int, 
         equal = pair_cc.row % n_labels == pair_cc.col % n_labels
         common = equal & (pair_cc.row % n_labels == commonest)
         pair_xp = [
-            np.bincount(pair_p, weights=pair_cc.data * counted, minlength=(last - first) * len(busy))
-            for counted in (np.ones(len(equal)), equal, common)
+            np.bincount(pair_p, weights=pair_cc.data * agree, minlength=(last - first) * len(busy))
+            for agree in (np.ones(len(equal)), equal, common)
         ]
         yield first, np.stack(pair_xp).astype(np.float64).reshape(3, -1, len(busy))
 

@@ -110,9 +110,9 @@ def _framed(make: Callable[[], Iterator[dict[str, Any]]], schema: pl.Schema) -> 
 
 def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterator[dict[str, Any]]:
     """Yield the columns of `items`, some items at a time."""
-    for fit, whole in zip(consensus.fits, entropies, strict=True):
+    for fit, parts_of_fit in zip(consensus.fits, entropies, strict=True):
         for chunk in fit.chunks(ROWS_PER_GROUP):
-            entropy, votes = whole.of(chunk), consensus.votes
+            entropy, votes = parts_of_fit.of(chunk), consensus.votes
             ballot, label_i, item_i = fit.ballot, fit.label_i[chunk], fit.ballot.item_i[chunk]
             row_i = np.arange(len(item_i))
             parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}

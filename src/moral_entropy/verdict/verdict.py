@@ -158,8 +158,8 @@ def _checks_say(run: Run, checks: Checks, tolerance: float, claimed: float, answ
         yield f"By p itself {_percent(claimed)} are expected wrong."
     if answer != "ship" and error.value <= tolerance < error.bound:
         n_further = (checks_needed(error.value, tolerance, mass=run.interval) or 0) - error.checked
-        more = f"If the share stays as it is, about {n_further:,} more checks would settle it."
-        yield more if n_further > 0 else "It is too near to the tolerance to be settled by checking."
+        hint = f"If the share stays as it is, about {n_further:,} more checks would settle it."
+        yield hint if n_further > 0 else "It is too near to the tolerance to be settled by checking."
     if by_hand and run.manifest["use_gold"]:
         yield "That was before: here checked labels are the answers."
 
