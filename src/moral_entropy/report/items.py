@@ -69,11 +69,14 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     outliers = ranked.select("question", "ranking", "rank", "reason", item="name").collect()
     quota = max(max_items // max(len(run.questions), 1), 1)
     columns = [*COLUMNS, *([BETWEEN] if run.between_groups else [])]
-    rows = run.scan("items")
+    rows, parts = run.scan("items"), dict[tuple[Any, ...], pl.DataFrame]()
     if rows.select(pl.len()).collect().item() <= HELD:
-        rows = rows.collect().lazy()
-    pieces = [_choose(rows, question.name, quota, outliers, columns) for question in run.questions]
-    items = pl.concat([rows.select(columns).head(0).collect(), *pieces]).head(max_items)
+        parts = rows.collect().partition_by("question", as_dict=True)
+    pieces = [rows.select(columns).head(0).collect()]
+    for question in run.questions:
+        part = parts.get((question.name,), rows.filter(pl.col("question") == question.name)).lazy()
+        pieces.append(_choose(part, question.name, quota, outliers, columns))
+    items = pl.concat(pieces).head(max_items)
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     votes, texts = _votes(run, keyed), _texts(run, items)
@@ -85,8 +88,7 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     return {"items": items, "item_votes": votes, "texts": texts, "reasons": reasons}
 
 
-def _choose(items: pl.LazyFrame, question: str, quota: int, outliers: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
-    rows = items.filter(pl.col("question") == question)
+def _choose(rows: pl.LazyFrame, question: str, quota: int, outliers: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
     n_items = rows.select(pl.len()).collect().item()
     if n_items > quota:
         # How far the share of positive votes is from p: what any rule on votes must get wrong.

@@ -114,10 +114,13 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
 # --- The answer, question by question ------------------------------------------------------------------------------
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1, title: str = "") -> dict[str, Any]:
+def table(
+    heads: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1, title: str = "", left_out: int = 0
+) -> dict[str, Any]:
     """Return a table for the template: its first columns are words, the others figures; long ones are cut."""
     cells = [[NOTHING if cell is None else str(cell) for cell in row] for row in rows[:MAX_ROWS]]
-    return {"heads": heads, "rows": cells, "words": words, "title": title, "left_out": max(len(rows) - MAX_ROWS, 0)}
+    left_out += len(rows) - len(cells)
+    return {"heads": heads, "rows": cells, "words": words, "title": title, "left_out": left_out}
 
 
 def table_of(
@@ -135,8 +138,9 @@ def table_of(
         value = row[name]
         return f"{value:{form}}" if isinstance(value, int) else interval_of(row, name, form) if form else value
 
-    cells = [[cell(row, *spec.partition(":")[::2]) for spec in columns.values()] for row in rows]
-    return table(tuple(columns), cells, words, title)
+    rows = list(rows)
+    cells = [[cell(row, *spec.partition(":")[::2]) for spec in columns.values()] for row in rows[:MAX_ROWS]]
+    return table(tuple(columns), cells, words, title, len(rows) - len(cells))
 
 
 def question_cells(run: Run) -> dict[str, Any]:

@@ -102,13 +102,14 @@ def rate_frame(run: Run) -> pl.DataFrame:
     is_target = ~pl.col("question").is_in([ALL, MEAN]) & (by_label | ~large)
     target = pl.when(by_label).then(pl.format("{}: {}", "question", "label")).otherwise("question")
     rates: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in run.rules.filter(is_target, domain=ALL).with_columns(question=target).iter_rows(named=True):
-        name = row["metric"].removeprefix("expected_")
-        # Against the consensus, what p lets one expect goes before the count of its labels.
-        if name in RATES and (row["reference"] == "gold" or row["metric"] != name):
-            key = {column: row[column] for column in ("question", "rule", "reference")}
-            ends = {f"{name}{end}": row[column] for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))}
-            rates.setdefault(tuple(key.values()), key).update(ends)
+    name = pl.col("metric").str.strip_prefix("expected_")
+    # Against the consensus, what p lets one expect goes before the count of its labels.
+    leads = name.is_in(list(RATES)) & ((pl.col("reference") == "gold") | (pl.col("metric") != name))
+    frame = run.rules.filter(is_target, leads, domain=ALL).with_columns(question=target, metric=name)
+    for row in frame.iter_rows(named=True):
+        key = {column: row[column] for column in ("question", "rule", "reference")}
+        ends = {f"{row['metric']}{end}": row[end[1:] or "value"] for end in ("", "_low", "_high")}
+        rates.setdefault(tuple(key.values()), key).update(ends)
     return pl.DataFrame(list(rates.values()), infer_schema_length=None)
 
 
