@@ -115,7 +115,7 @@ def wrong_majority(panels: int) -> None:
 
     first, gains, slandered = [], [], 0
     for seed in range(panels):
-        rng = np.random.default_rng(10_000 + seed)
+        rng = np.random.default_rng(50_000 + seed)
         n, n_known = 600, 150
         truth_i, shared_i = rng.random(n) < 0.6, rng.random(n) < 0.6
         right = {"gpt-4o": rng.random(n) < 0.9, "claude-3": rng.random(n) < 0.8}
