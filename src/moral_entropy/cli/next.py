@@ -28,6 +28,9 @@ Price = Annotated[str, Option("--price", metavar="X,Y", help="Price of one vote,
 BAR, RISK = 30, 0.1
 """Characters of a bar that stands for all labels; how often accepted labels may agree less than was promised."""
 
+SHOWN = 15
+"""Items on the screen; a file has all of them."""
+
 QUEUE = "rank: {rank} | item: {item:30} | ask: {annotator:20} | right: {labels_right:.3f} | now: {reason}"
 PEOPLE = (
     "rank: {rank} | question: {question:20} | item: {item:40} | label: {label:20} | confidence: {confidence:.3f} | "
@@ -107,7 +110,8 @@ def next_items(run: Run, options: NextOptions, force: Force = False, json: Json 
         parts.append("No item is open that further votes would put right.")
     else:
         rows = queue.with_columns(queue["annotator"].fill_null("(someone new)"))
-        parts += [rows_table(rows, QUEUE), "right: labels that one more vote is expected to put right"]
+        parts += [rows_table(rows.head(SHOWN), QUEUE), "right: labels that one more vote is expected to put right"]
+        parts += [f"{rows.height - SHOWN:,} more items: -o FILE writes them all"] if rows.height > SHOWN else []
     show("next", {"items": queue, "forecast": curve, "not_asked": bad}, parts, as_json=json)
 
 
@@ -202,8 +206,8 @@ def plan(run: Run, within: Within = 0.03, price: Price = "1", json: Json = False
     answer = (
         f"Label {best['items']:,} items with {best['votes_per_item']} vote{'s' * (best['votes_per_item'] > 1)} each, "
         f"and check {best['checks']:,} of them, drawn at random: {opened.interval:.0%} intervals of ±{within:g} for "
-        f"every label's share and for the share of wrong labels, at {best['cost']:,.2f}. Annotators: "
-        f"{best['votes_per_item']} to {best['annotators']:,}, so that each gives 50 votes or more."
+        f"every label's share and for the share of wrong labels, at {best['cost']:,.2f}. "
+        f"At most {best['annotators']:,} annotators, so that each gives 50 votes or more."
     )
     table = rows_table(sizes.sort("votes_per_item"), PLANS, n_words=0)
     wrong = "wrong: expected share of wrong labels of the worst question, if errors are independent"
