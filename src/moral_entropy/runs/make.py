@@ -76,7 +76,8 @@ def small_tables(
     for name, frame in frames.items():
         ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
         schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
-        tables[name] = frame.match_to_schema(with_ids(schema, **ids))
+        # In one piece: a table put together from a thousand questions is slow to filter, question by question.
+        tables[name] = frame.match_to_schema(with_ids(schema, **ids)).rechunk()
     return tables
 
 
