@@ -33,7 +33,7 @@ class ReportOptions(StageOptions):
 class ExportOptions(StageOptions):
     """What is written, and what is said of the data."""
 
-    group: str | None = option("Add soft labels per group of annotators where the layout can hold them.", metavar="COLUMN")
+    group: str | None = option("Add soft labels per group of annotators, where possible.", metavar="COLUMN")
     names: bool = option("Write annotators' names as they are, and not pseudonyms.", False)
     about: Sequence[str] = option("For the card: name, licence, language or url; repeatable.", (), metavar="NAME=TEXT")
 
