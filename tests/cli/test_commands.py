@@ -38,6 +38,10 @@ def test_what_went_says_so_and_what_to_do_instead(run, name):
     assert name not in run("audit", "--help-all")[1].replace("--confusion", "").split()
 
 
+def test_score_is_another_name_of_judges(run):
+    assert run("score", "nowhere") == run("judges", "nowhere") and "nowhere" in run("score", "nowhere")[2]
+
+
 def test_what_to_do_instead_can_be_done(run):
     commands = [text.partition("moral-entropy ")[2].split()[0] for text in GONE.values() if "moral-entropy " in text]
     assert commands and all(run(name, "--help")[0] == 0 for name in commands)

@@ -51,8 +51,7 @@ SENTENCES = {name: sentence for group in GROUPS.values() for name, sentence in g
 
 GONE = {
     "corpus": "audit reads the published files: moral-entropy audit MFTC_V4_text.json -o run/.",
-    "refine": "a later release will let texts count in audit.",
-    "score": "judges scores systems first: moral-entropy judges RUN.",
+    "refine": "texts count in the audit: moral-entropy audit FILE --use-text tfidf -o run/.",
     "study": "train compares the targets: moral-entropy train RUN --compare -o model/.",
     "--camps": "name the groups: --annotator-group COLUMN.",
     "--dependence": "identical annotators count as one; --merge A+B counts others as one.",
@@ -76,6 +75,9 @@ def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(start)
     command, line = next((word for word in typed if not word.startswith("-")), ""), list(typed)
+    if command == "score":
+        # Its name in 0.2.
+        line[line.index(command)] = command = "judges"
     for word in (command, *(word.partition("=")[0] for word in typed if word.startswith("--"))):
         if word in GONE:
             msg = f"{word} went with version 0.3{': ' * bool(GONE[word])}{GONE[word] or '.'}"
