@@ -144,7 +144,7 @@ def typos(folder: Path) -> Everyday:
     spelt["t03", "Anna"] = "loylaty"
     return Everyday(
         table(folder / "votes.csv", long(spelt, header="text_id,coder,label")), of(spelt),
-        notes=("'loylaty' (1 votes) of 'loyalty'. To join them, write  loylaty = \"loyalty\"  into a file",),
+        notes=("'loylaty' (1 vote) of 'loyalty'. To join them, write  loylaty = \"loyalty\"  into a file",),
     )  # fmt: skip
 
 

@@ -508,7 +508,7 @@ def note_typing_errors(n_of: Mapping[str, int], log: ReadingLog) -> None:
             if not negated and re.sub(r"\d", "", label) != re.sub(r"\d", "", near):
                 errors[label] = near
     if errors:
-        names = shown([f"{typo!r} ({n_of[typo]:,} vote{'s' * (n_of[typo] > 1)}) of {errors[typo]!r}" for typo in errors])
+        names = shown([f"{key!r} ({n_of[key]:,} vote{'s' * (n_of[key] > 1)}) of {errors[key]!r}" for key in errors])
         keys = {label: label if re.fullmatch(r"[A-Za-z0-9_-]+", label) else json.dumps(label) for label in errors}
         lines = "  and  ".join(f"{keys[label]} = {json.dumps(near)}" for label, near in errors.items())
         way = f"write  {lines}  into a file labels.toml and add --labels labels.toml"
