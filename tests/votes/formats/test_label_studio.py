@@ -100,7 +100,7 @@ def test_a_set_beside_a_single_choice(write, spelt):
     path = write(json.dumps(export), "export.json")
     votes = read_votes(path)
     assert votes.questions == ("moral: care", "moral: harm", "sure")
-    assert "'nm' beside lists of labels means no to every label (1 vote)." in votes.reading.notes
+    assert "'nm' beside lists of labels means no to every label (1 votes)." in votes.reading.notes
     assert spelt(votes, "moral: care") == [(1, 4, "1"), (1, 5, "1"), (2, 4, "0"), (2, 5, "0")]
     assert spelt(votes, "sure") == [(1, 4, "yes"), (1, 5, "no"), (2, 4, "yes"), (2, 5, "no")]
     merged = read_votes(path, labels={"harm": "care", "nm": "", "yes": "sure"})
