@@ -23,6 +23,7 @@ from moral_entropy.option_fields import keywords
 from moral_entropy.options import AuditOptions
 from moral_entropy.runs.folder import read_manifest, read_table
 from moral_entropy.schemas import SCHEMAS
+from moral_entropy.votes.formats import records
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -73,7 +74,9 @@ def test_commands_in_the_documentation_run(block, folder, capsys):
 
 
 @pytest.mark.parametrize("block", blocks("python"))
-def test_python_in_the_documentation_runs(block, folder, capsys):
+def test_python_in_the_documentation_runs(block, folder, capsys, monkeypatch):
+    # A format that a page declares is gone with it.
+    monkeypatch.setattr(records, "FORMATS", dict(records.FORMATS))
     main(["audit", "votes.csv", "-o", "run", "--draws", "20", "--quiet"])
     exec(compile(block, "<documentation>", "exec"), {})
 
