@@ -96,12 +96,14 @@ class Summary:
         width = min(max(width, NARROW), WIDE)
         heads, rows, footer = self._table(width - 60)
         table = [f"  {line}" for line in text_table(heads, rows, n_words=1)]
+        # A command without a folder writes no report.
+        where = "with --verbose" if self.run.path is None and self.run.manifest["command"] else "in the report"
         parts = [
             [self.heading[:WIDE]],
-            _at_most(LINES["notes"], self.notes, width, "  ", "more notes in the report"),
+            _at_most(LINES["notes"], self.notes, width, "  ", f"more notes {where}"),
             [*table, *([f"  {footer}"] if footer else [])],
             _at_most(LINES["checked"], self.sentences, width, "  ", ""),
-            _at_most(LINES["groups"], self.groups, width, "  ", "more on groups in the report"),
+            _at_most(LINES["groups"], self.groups, width, "  ", f"more on groups {where}"),
             _at_most(LINES["warnings"] - (3 if self.groups else 0), [f"! {text}" for text in self.warnings], width,
                      "  ", "more in the report, or with --verbose"),
             [f"  {name:<7} {command}" for name, command in self.commands.items()],
@@ -181,8 +183,7 @@ def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
     if guessed:
         yield f"guessed: {', '.join(guessed)}"
     if unread := manifest.get("not_read"):
-        names = [short_name(name) for name in unread[:MOST_UNREAD]]
-        yield f"not read: {', '.join(names)}{' and more' * (len(unread) > MOST_UNREAD)}"
+        yield f"not read: {', '.join(map(short_name, unread[:MOST_UNREAD]))}{', …' * (len(unread) > MOST_UNREAD)}"
     # What may be wrong comes before what is only told: the screen has few lines.
     yield from sorted(manifest["notes"], key=lambda note: (not note.startswith(TYPING), note.startswith(POSITIVE)))
     dropped = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
