@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -19,11 +19,10 @@ from moral_entropy.model.draws import posterior_draws
 from moral_entropy.model.priors import Priors
 from moral_entropy.model.search import unpack
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)
-    pytest.importorskip("nutpie", reason="needs the extra: pip install 'moral-entropy[mcmc]'")
-
-pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+pytestmark = [
+    pytest.mark.skipif(find_spec("nutpie") is None, reason="needs the extra: pip install 'moral-entropy[mcmc]'"),
+    pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning"),
+]
 
 
 @pytest.mark.parametrize(("n_items", "n_annotators", "n_labels"), [(8, 3, 2), (6, 2, 3)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,9 @@ from support import plain_states, random_rows, votes_of
 
 from moral_entropy import fit, simulate_votes
 from moral_entropy.checks import posterior as module
+from moral_entropy.checks.nuts import import_nutpie
 from moral_entropy.checks.posterior import check_laplace, density, pareto_k, posterior_of
+from moral_entropy.errors import MissingExtraError
 from moral_entropy.model.search import pack, unpack
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
@@ -87,9 +88,10 @@ def test_the_mode_of_the_fit_is_its_mode_too(n_labels, options):
 
 @pytest.mark.parametrize("spread", [0.05, 1.5, 30.0])
 def test_pareto_k_is_arvizs(spread):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        arviz = pytest.importorskip("arviz", reason="needs the extra: pip install 'moral-entropy[mcmc]'")
+    try:
+        *_, arviz = import_nutpie()
+    except MissingExtraError as missing:
+        pytest.skip(str(missing))
     for n in (60, 400):
         log_ratio_s = np.random.default_rng(n).normal(12.0, spread, n)
         assert pareto_k(log_ratio_s) == pytest.approx(float(arviz.psislw(log_ratio_s.copy())[1]), rel=1e-9)

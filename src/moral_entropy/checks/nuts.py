@@ -6,6 +6,7 @@ chains mix. Both come with the extra "mcmc".
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -45,6 +46,8 @@ def import_nutpie() -> tuple[Any, Any, Any]:
         with warnings.catch_warnings():
             # ArviZ, which nutpie brings, announces its next version on import.
             warnings.simplefilter("ignore", FutureWarning)
+            with contextlib.suppress(FileNotFoundError):  # two programs at once move the same stamp of its announcement
+                import arviz
             import arviz
             import nutpie
             from nutpie.compiled_pyfunc import from_pyfunc
