@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import entr
+from scipy.special import entr, softmax
 from support import published_draws, random_rows, votes_of
 
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.model import draws as module
 from moral_entropy.model.entropy import decompose_entropy
 from moral_entropy.model.fit import fit, log_posterior
@@ -50,6 +51,9 @@ def test_draws_have_the_mode_and_the_inverse_curvature(model):
     weights = np.arange(posterior.n_weights)
     # Where items say less than one item's worth about a weight, that much is assumed.
     curvature_pp[weights, weights] = np.maximum(curvature_pp[weights, weights], 1.0)
+    # In the default model a tenth of a vote, shared out between all labels, is known of every row at least.
+    rows = np.arange(posterior.n_weights, len(curvature_pp))
+    curvature_pp[rows, rows] += 0.05 * (model == "mixed")
     lower_pp = np.tril(curvature_pp)
     expected_pp = np.linalg.inv(lower_pp + np.tril(lower_pp, -1).T)
     mean_p, found_pp = covariance_of(fitted)
@@ -69,7 +73,8 @@ def test_beyond_dense_there_is_one_block_per_annotator(model, monkeypatch):
     _, found_pp = covariance_of(fitted)
     for a, own_pp in enumerate(own_app):
         own = slice(posterior.n_weights + a * posterior.n_own, posterior.n_weights + (a + 1) * posterior.n_own)
-        assert_alike(found_pp[own, own], np.linalg.inv(own_pp))
+        least_pp = 0.1 * np.kron(np.eye(3), [[2 / 3, -1 / 3], [-1 / 3, 2 / 3]]) * (model == "mixed")
+        assert_alike(found_pp[own, own], np.linalg.inv(own_pp + least_pp))
 
 
 def test_beyond_blocks_there_are_single_rows(monkeypatch):
@@ -84,6 +89,49 @@ def test_beyond_blocks_there_are_single_rows(monkeypatch):
     for at, row_oo in enumerate(row_akoo.reshape(-1, 2, 2)):
         row = slice(posterior.n_weights + 2 * at, posterior.n_weights + 2 * at + 2)
         assert_alike(found_pp[row, row], np.linalg.inv(row_oo))
+
+
+def gibbs_draws(fitted, n_sweeps, seed=0):
+    """Label probabilities of every item in every third sweep of a Gibbs sampler: states, then labels, then rows."""
+    rng, ballot, states = np.random.default_rng(seed), fitted.ballot, fitted.states
+    n_items, n_labels = ballot.n_items, ballot.n_labels
+    item_v = np.repeat(np.arange(n_items), np.diff(ballot.start_i))
+    annotator_v, vote_v = np.divmod(ballot.code_v, n_labels)
+    weight_g, confusion_akv, p_sik = fitted.mode.weight_dg[0], fitted.mode.confusion_akv, []
+    for sweep in range(n_sweeps):
+        log_vz = np.log(states.votes_azv(confusion_akv)[annotator_v, :, vote_v])
+        log_iz = np.add.reduceat(log_vz, ballot.start_i[:-1]) + np.log(states.weight_of_states(weight_g))
+        p_iz = softmax(log_iz, axis=1)
+        if sweep % 3 == 0:
+            p_sik.append(p_iz @ states.mix_zk)
+        state_i = (p_iz.cumsum(axis=1) > rng.random((n_items, 1))).argmax(axis=1)
+        group_g = np.bincount(states.group_z[state_i], minlength=states.n_groups)
+        weight_g = rng.dirichlet(1.0 + fitted.pseudo.weight_dg[0] + group_g)
+        label_vk = states.mix_zk[state_i][item_v] * confusion_akv[annotator_v, :, vote_v]
+        label_vk /= label_vk.sum(axis=1, keepdims=True)
+        label_v = (label_vk.cumsum(axis=1) > rng.random((len(label_vk), 1))).argmax(axis=1)
+        count_akv = np.zeros_like(confusion_akv)
+        np.add.at(count_akv, (annotator_v, label_v, vote_v), 1.0)
+        gamma_akv = rng.standard_gamma(1.0 + fitted.pseudo.confusion_akv + count_akv)
+        confusion_akv = np.maximum(gamma_akv / gamma_akv.sum(axis=-1, keepdims=True), 1e-300)
+    return np.array(p_sik)
+
+
+@pytest.mark.parametrize("n_labels", [2, 4, 8])
+def test_intervals_and_epistemic_parts_are_about_those_of_gibbs_samples(n_labels):
+    ratio_sr = []
+    for seed in (1, 2, 3):
+        votes = simulate_votes(n_items=300, n_annotators=12, votes_per_item=5, n_labels=n_labels, seed=seed).votes
+        [fitted] = fit(votes, draws=300).fits
+        away_sik = gibbs_draws(fitted, 500)[40:] - fitted.model_ik
+        p_sik = fitted.p_ik + (1.0 - fitted.share_weight_i[:, None]) * away_sik
+        about = np.arange(votes.n_items), fitted.p_ik.argmax(axis=1) if n_labels > 2 else fitted.ballot.positive
+        low_i, high_i = np.quantile(p_sik[:, *about], [0.05, 0.95], axis=0)
+        epistemic_i = entr(p_sik.mean(axis=0)).sum(axis=1) - entr(p_sik).sum(axis=2).mean(axis=0)
+        widths = (fitted.high_i - fitted.low_i).mean() / (high_i - low_i).mean()
+        ratio_sr.append((widths, fitted.epistemic_i.mean() / epistemic_i.mean()))
+    widths, parts = np.exp(np.log(ratio_sr).mean(axis=0))
+    assert 0.75 < widths < 1.33 and 0.67 < parts < 1.5
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -142,8 +190,9 @@ def test_more_votes_narrow_the_interval_and_lower_the_entropy():
 
 def test_flat_directions_are_drawn_along_alike_whatever_sign_their_eigenvectors_have(monkeypatch):
     flat = SimpleNamespace(
-        information=lambda *_: np.diag([1.0, 1.0, 0.0]), completed=lambda _: [np.full((3, 2), 2.0)], n_weights=0
-    )
+        information=lambda *_: np.diag([1.0, 1.0, 0.0]), completed=lambda _: [np.full((3, 2), 2.0)], n_weights=0,
+        common=0.0,
+    )  # fmt: skip
     even = [np.full((3, 2), 0.5)]
     normal_sp = np.random.default_rng(0).standard_normal((5, 3))
     curvature, root = module._dense(flat, even, None)
