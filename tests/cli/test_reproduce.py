@@ -12,27 +12,13 @@ from moral_entropy.runs.folder import read_manifest
 QUICK = ("--draws", "10", "--classifier", "none")
 
 
-def test_twins(run, folder):
-    code, out, err = run("reproduce", "--twins", "--scale", "0.01", *QUICK, "-o", "out")
+def test_twins_and_flags_that_reach_the_study(run, folder):
+    code, out, err = run("reproduce", "--twins", "--scale", "0.01", "--seed", "1", *QUICK, "-o", "out")
     assert (code, err) == (0, "")
     assert "any foundation" in out and "63–65%" in out and "distance" in out and "warnings about the fits" in out
     assert "The page: out/index.html" in out and (folder / "out/index.html").is_file()
     assert max(map(len, out.splitlines())) <= 80
     assert pl.read_parquet("out/comparison.parquet").filter(section="entropy").height == 150
-
-
-def test_a_file_and_force(run, folder):
-    (folder / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
-    arguments = ["reproduce", "--mfrc", "mfrc.csv", *QUICK, "-o", "out"]
-    assert run(*arguments, "--quiet")[:2] == (0, "")
-    code, _, err = run(*arguments)
-    assert code == 1 and "--force" in err
-    assert run(*arguments, "--force")[0] == 0
-
-
-def test_flags_reach_the_study(run, folder):
-    flags = ["--scale", "0.01", "--seed", "1", *QUICK]
-    assert run("reproduce", "--twins", *flags, "-o", "out", "-q")[0] == 0
     manifest = read_manifest("out")
     asked = {name: manifest[name] for name in ("seed", "draws")}
     assert asked == {"seed": 1, "draws": 10}
@@ -43,6 +29,15 @@ def test_flags_reach_the_study(run, folder):
         corpus="mfrc", domain="US Politics", foundation="care", metric="flagged"
     )
     assert ours["value"].to_list() == [pytest.approx(flagged)]
+
+
+def test_a_file_and_force(run, folder):
+    (folder / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
+    arguments = ["reproduce", "--mfrc", "mfrc.csv", *QUICK, "-o", "out"]
+    assert run(*arguments, "--quiet")[:2] == (0, "")
+    code, _, err = run(*arguments)
+    assert code == 1 and "--force" in err
+    assert run(*arguments, "--force")[0] == 0
 
 
 @pytest.mark.parametrize(
