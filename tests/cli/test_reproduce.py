@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import polars as pl
 import pytest
 from corpora.layouts import mfrc_csv, plan
@@ -9,11 +12,13 @@ from corpora.layouts import mfrc_csv, plan
 from moral_entropy.corpora.twins import twin
 from moral_entropy.runs.folder import read_manifest
 
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
 QUICK = ("--draws", "10", "--classifier", "none")
 
 
-def test_twins_and_flags_that_reach_the_study(run, folder):
-    code, out, err = run("reproduce", "--twins", "--scale", "0.01", "--seed", "1", *QUICK, "-o", "out")
+def test_the_documented_command_and_flags_that_reach_the_study(run, folder):
+    [command] = re.findall(r"^\$ moral-entropy (reproduce .*) -o twins/$", PAGE.read_text(), flags=re.MULTILINE)
+    code, out, err = run(*command.split(), "--seed", "1", "-o", "out")
     assert (code, err) == (0, "")
     assert "any foundation" in out and "63–65%" in out and "distance" in out and "warnings about the fits" in out
     assert "The page: out/index.html" in out and (folder / "out/index.html").is_file()
@@ -21,9 +26,9 @@ def test_twins_and_flags_that_reach_the_study(run, folder):
     assert pl.read_parquet("out/comparison.parquet").filter(section="entropy").height == 150
     manifest = read_manifest("out")
     asked = {name: manifest[name] for name in ("seed", "draws")}
-    assert asked == {"seed": 1, "draws": 10}
-    assert manifest["twins"] == {"scale": 0.01, "seed": 1} and manifest["command"].startswith("moral-entropy reproduce")
-    table = twin("mfrc", seed=1, scale=0.01).filter(domain="US Politics", question="care")
+    assert asked == {"seed": 1, "draws": 50}
+    assert manifest["twins"] == {"scale": 0.02, "seed": 1} and manifest["command"].startswith("moral-entropy reproduce")
+    table = twin("mfrc", seed=1, scale=0.02).filter(domain="US Politics", question="care")
     flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()
     ours = pl.read_parquet("out/figures.parquet").filter(
         corpus="mfrc", domain="US Politics", foundation="care", metric="flagged"

@@ -29,8 +29,9 @@ QUICK = ReproduceOptions(draws=30, classifier="none")
 
 @pytest.fixture(scope="module", autouse=True)
 def few_starts():
-    """Sampling takes seconds, for which `tests/checks` has its own tests."""
+    """Sampling takes seconds, for which `tests/checks` has its own tests; so do intervals, and `tests/train`."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("moral_entropy.train.run.REPLICATES", 20)
         patch.setattr(reproduce, "CHECKS", {"ensemble": (30, {"members": 2})})
         yield
 
