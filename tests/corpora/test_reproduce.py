@@ -29,18 +29,10 @@ QUICK = ReproduceOptions(draws=30, classifier="none")
 
 @pytest.fixture(scope="module", autouse=True)
 def few_starts():
-    """Sampling takes seconds, for which `tests/checks` has its own tests; so do intervals, and `tests/train`."""
+    """Sampling takes seconds, for which `tests/checks` has its own tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moral_entropy.train.run.REPLICATES", 20)
         patch.setattr(reproduce, "CHECKS", {"ensemble": (30, {"members": 2})})
         yield
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    options = ReproduceOptions(draws=100)
-    out = tmp_path_factory.mktemp("study") / "out"
-    return run_study(Inputs(twins=True, scale=0.025), out, options, command="typed")
 
 
 def test_every_table_and_figure_of_the_paper_has_a_file(study):
