@@ -45,7 +45,7 @@ def study(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "CHECKS", {"ensemble": (30, {"members": 2})})
         patch.setattr("moral_entropy.train.run.REPLICATES", 20)
-        inputs, options = Inputs(twins=True, scale=0.025), ReproduceOptions(draws=100)
+        inputs, options = Inputs(twins=True, scale=0.025), ReproduceOptions(draws=100, seed=1)
         return reproduce.run_study(inputs, out, options, command="typed")
 
 

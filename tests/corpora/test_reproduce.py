@@ -13,6 +13,7 @@ from corpora.layouts import csv_text, emfd_csv, expected_votes, item_of, mfrc_cs
 from moral_entropy.corpora import reproduce
 from moral_entropy.corpora.reproduce import run_study
 from moral_entropy.corpora.sources import load_votes, read_themes
+from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import Inputs, ReproduceOptions
 
@@ -39,7 +40,9 @@ def test_every_table_and_figure_of_the_paper_has_a_file(study):
     assert sorted(path.name for path in study.path.iterdir()) == FILES
     assert pl.read_parquet(study.path / "comparison.parquet").equals(study.comparison)
     manifest = json.loads((study.path / "manifest.json").read_text())
-    assert manifest["command"] == "typed" and manifest["twins"] == {"scale": 0.025, "seed": 0}
+    assert (
+        manifest["command"] == "typed" and manifest["twins"] == {"scale": 0.025, "seed": 1} and manifest["draws"] == 100
+    )
     page = (study.path / "index.html").read_text()
     assert "http" not in page.replace("https://vega", "") and "<script" not in page
     for name in (*TABLES[:-2], "words"):
@@ -98,6 +101,13 @@ def test_charts_have_every_cell(study):
             ours = study.figures.filter(corpus=name, domain=domain, foundation=foundation, rule=rule,
                                         metric=metric.lower(), reference=reference)  # fmt: skip
             assert ours["value"].to_list() == [value]
+
+
+def test_the_twins_are_those_of_scale_and_seed(study):
+    table = twin("mfrc", seed=1, scale=0.025).filter(domain="US Politics", question="care")
+    flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()
+    ours = study.figures.filter(corpus="mfrc", domain="US Politics", foundation="care", metric="flagged")
+    assert ours["value"].to_list() == [pytest.approx(flagged)]
 
 
 def test_all_entropy_cells_have_a_figure(study):
