@@ -9,7 +9,7 @@ import time
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from serve_support import WAIT, decisions_of, serving
+from serve_support import WAIT, decisions_of, serving, serving_here
 
 from moral_entropy import read_votes
 from moral_entropy.cli.main import main
@@ -122,7 +122,7 @@ def test_what_is_no_decision_is_refused(looked_at, body, status):
 
 
 def test_a_check_is_blind_and_ends_in_the_verdict(run):
-    with serving(run) as server:
+    with serving_here(run) as server:
         for n in range(50):
             data = server.view("check")
             assert set(data["item"]) == {"question", "item", "domain", "text", "labels"}
@@ -152,7 +152,7 @@ def test_decisions_say_who_when_what_and_why(run):
 
 
 def test_unsure_and_skipped_items_come_later_or_not_at_all(run):
-    with serving(run) as server:
+    with serving_here(run) as server:
         first = server.view("settle")["item"]
         server.json("/decide", answer_of(first, kind="skip"))
         second = server.view("settle")["item"]
@@ -165,14 +165,14 @@ def test_unsure_and_skipped_items_come_later_or_not_at_all(run):
 
 def test_nobody_is_asked_about_their_own_items_first(run):
     mine = set(read_run(run).table("votes").filter(annotator="a")["item"])
-    with serving(run, "--who", "A") as server:
+    with serving_here(run, "A") as server:
         for _ in range(3):
             item, _ = settle_next(server)
             assert item["item"] not in mine and not item["own"]
 
 
 def test_two_people_share_the_work_and_conflicts_are_shown(run):
-    with serving(run, "--who", "ann,bob") as server:
+    with serving_here(run, "ann", "bob") as server:
         assert "item" not in server.view("settle")
         items = [server.view("settle", who=name)["item"]["item"] for name in ("ann", "bob")]
         assert items[0] != items[1]
@@ -187,7 +187,7 @@ def test_two_people_share_the_work_and_conflicts_are_shown(run):
 
 
 def test_sure_items_are_confirmed_in_bulk_with_the_errors_expected(run):
-    with serving(run) as server:
+    with serving_here(run) as server:
         data = server.view("bulk")
         assert data["items"] and data["expected_wrong"] == pytest.approx(sum(row["wrong"] for row in data["items"]))
         assert all(row["agree"] == row["n_votes"] and row["wrong"] <= 0.05 for row in data["items"])
@@ -291,13 +291,13 @@ def test_most_votes_and_the_consensus_differ_where_they_do(made_run, tmp_path):
         top = counts.filter(pl.col("len") == pl.col("len").max().over("question", "item"))
         apart = run.items.join(top, on=["question", "item", "label"], how="anti")
         # Ties of two labels are no conflict either.
-        with serving(path) as server:
+        with serving_here(path) as server:
             shown = server.view("items", show="differs")["total"]
             assert shown == apart.filter(pl.col("n_votes") > 0).height == server.view("rules")["n_differ"]
 
 
 def test_exports_are_read_again(run, votes_file, tmp_path):
-    with serving(run) as server:
+    with serving_here(run) as server:
         for n in range(4):
             settle_next(server, at=n % 2)
         gold = tmp_path / "gold.csv"
