@@ -55,7 +55,7 @@ quick test slow: export OPENBLAS_NUM_THREADS = 1
 # Compiled once, and not again in each of the processes that tests start, whatever the machine has set.
 quick test slow: export PYTHONDONTWRITEBYTECODE =
 quick: $(FAST) ## pass the tests of what an audit does, in 90 seconds and without PyTorch: the inner loop
-	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(wildcard $(QUICK))
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist worksteal $(wildcard $(QUICK))
 
 test: $(TEST) ## pass the tests (not the slow ones), doctests included
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal --durations=15
