@@ -52,11 +52,13 @@ demo/%.parquet: $(TWIN_SOURCES) | $(BASE)
 # Tests run side by side; threads of BLAS and PyTorch on top would only wait for each other.
 quick test slow: export OMP_NUM_THREADS = 1
 quick test slow: export OPENBLAS_NUM_THREADS = 1
+# Compiled once, and not again in each of the processes that tests start, whatever the machine has set.
+quick test slow: export PYTHONDONTWRITEBYTECODE =
 quick: $(FAST) ## pass the tests of what an audit does, in 90 seconds and without PyTorch: the inner loop
-	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(wildcard $(QUICK))
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist worksteal $(wildcard $(QUICK))
 
 test: $(TEST) ## pass the tests (not the slow ones), doctests included
-	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --durations=15
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal --durations=15
 
 slow: $(TEST) ## pass the tests that take minutes; 2,000 broken inputs among them
 	$(BIN)/python -m pytest -m slow -n $(JOBS)

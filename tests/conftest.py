@@ -1,4 +1,4 @@
-"""How Hypothesis runs everywhere: the same examples each time, at any speed of the machine. Run folders, made once."""
+"""Hypothesis runs the same examples each time, at any speed of the machine. Run folders and the study, made once."""
 
 from __future__ import annotations
 
@@ -33,6 +33,20 @@ def hostile_run(tmp_path_factory):
     from report_support import hostile_frame, make_run
 
     return make_run(hostile_frame(), tmp_path_factory.mktemp("hostile") / "run")
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory):
+    """The paper's study on twins; sampling and many replicates take seconds, and have tests of their own."""
+    from moral_entropy.corpora import reproduce
+    from moral_entropy.options import Inputs, ReproduceOptions
+
+    out = tmp_path_factory.mktemp("study") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduce, "CHECKS", {"ensemble": (30, {"members": 2})})
+        patch.setattr("moral_entropy.train.run.REPLICATES", 20)
+        inputs, options = Inputs(twins=True, scale=0.025), ReproduceOptions(draws=100, seed=1)
+        return reproduce.run_study(inputs, out, options, command="typed")
 
 
 @pytest.fixture

@@ -8,6 +8,9 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from queue import Queue
+from threading import Thread
+from unittest import mock
 from urllib.parse import urlencode
 
 COMMAND = "import sys; from moral_entropy.cli.main import main; sys.exit(main())"
@@ -15,17 +18,12 @@ WAIT = 120
 """Seconds after which a server that says nothing is broken, however loaded the machine is."""
 
 
-class Server:
-    """One `moral-entropy serve`, as a process on a free port."""
+class Client:
+    """Asks a server at the address that it told."""
 
-    def __init__(self, run, *flags):
-        self.run = run
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, "serve", str(run), *flags], stdout=subprocess.PIPE, text=True
-        )
-        line = self.process.stdout.readline()
-        self.address = line.split()[1]
-        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", self.address).groups()
+    def __init__(self, run, address):
+        self.run, self.address = run, address
+        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address).groups()
 
     @property
     def origin(self):
@@ -54,6 +52,16 @@ class Server:
     def view(self, name, *, who=None, **query):
         return self.json(f"/{name}.json?{urlencode(query)}", who=who)
 
+
+class Server(Client):
+    """One `moral-entropy serve`, as a process on a free port."""
+
+    def __init__(self, run, *flags):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", COMMAND, "serve", str(run), *flags], stdout=subprocess.PIPE, text=True
+        )
+        super().__init__(run, self.process.stdout.readline().split()[1])
+
     def kill(self):
         self.process.kill()
         self.process.wait(WAIT)
@@ -75,6 +83,34 @@ def serving(run, *flags):
         server.process.kill()
         server.process.wait(WAIT)
         server.process.stdout.close()
+
+
+@contextmanager
+def serving_here(run, *names):
+    """Serve a run from a thread of this process: for what is asked and answered, not for how a server ends."""
+    import uvicorn
+
+    from moral_entropy.runs.run import read_run
+    from moral_entropy.serve.app import serve
+
+    addresses, servers = Queue(), []
+
+    class Kept(uvicorn.Server):
+        def __init__(self, *settings):
+            super().__init__(*settings)
+            servers.append(self)
+
+    with mock.patch("uvicorn.Server", Kept):
+        about = {"port": 0, "ready": addresses.put}
+        thread = Thread(target=serve, args=(read_run(run), names or ("me",)), kwargs=about, daemon=True)
+        thread.start()
+        address = addresses.get(timeout=WAIT)
+    try:
+        yield Client(run, address)
+    finally:
+        servers[0].should_exit = True
+        thread.join(WAIT)
+        assert not thread.is_alive()
 
 
 def decisions_of(run):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from report_support import hostile_frame, make_run, vote_frame
+from report_support import make_run, vote_frame
 from support import real_data
 
 from moral_entropy import audit
@@ -115,12 +115,6 @@ def real_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def many_run(tmp_path_factory):
-    frame = vote_frame(labels=("anger", "joy", "none"), questions=("tone",), n_items=90)
-    return make_run(frame, tmp_path_factory.mktemp("many") / "run")
-
-
-@pytest.fixture(scope="session")
 def named_run(tmp_path_factory):
     """Questions, annotators, domains and labels that have the names of what every object of JavaScript has."""
     names = ["constructor", "toString", "__proto__", "valueOf", "hasOwnProperty", "isPrototypeOf"]
@@ -170,8 +164,3 @@ def panel_run(tmp_path_factory):
         n_items=80, questions=("is it safe",), annotators=["gpt-4o/strict", "llama-3-70b-instruct", "ann", "bob"]
     )
     return make_run(frame, tmp_path_factory.mktemp("panel") / "run", draws=30)
-
-
-@pytest.fixture(scope="session")
-def hostile_run(tmp_path_factory):
-    return make_run(hostile_frame(), tmp_path_factory.mktemp("hostile") / "run")

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from moral_entropy.corpora.reproduce import run_study
-from moral_entropy.options import Inputs, ReproduceOptions
-
 
 @pytest.fixture(scope="module")
-def page(chromium, tmp_path_factory):
-    out = tmp_path_factory.mktemp("study") / "out"
-    run_study(Inputs(twins=True, scale=0.01), out, ReproduceOptions(draws=20))
+def page(chromium, study):
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, offline=True)
     page = context.new_page()
     messages = []
     page.on("console", lambda message: messages.append(message.text))
     page.on("requestfailed", lambda request: messages.append(request.url))
-    page.goto((out / "index.html").as_uri())
+    page.goto((study.path / "index.html").as_uri())
     yield page
     context.close()
     assert messages == []

@@ -1,48 +1,23 @@
-"""`moral-entropy reproduce`: what is printed, and how it ends."""
+"""`moral-entropy reproduce`: how it ends; tests/golden has what it prints of twins."""
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 from corpora.layouts import mfrc_csv, plan
 
-from moral_entropy.corpora.twins import twin
 from moral_entropy.runs.folder import read_manifest
 
-QUICK = ("--draws", "10", "--classifier", "none")
 
-
-def test_twins(run, folder):
-    code, out, err = run("reproduce", "--twins", "--scale", "0.01", *QUICK, "-o", "out")
-    assert (code, err) == (0, "")
-    assert "any foundation" in out and "63–65%" in out and "distance" in out and "warnings about the fits" in out
-    assert "The page: out/index.html" in out and (folder / "out/index.html").is_file()
-    assert max(map(len, out.splitlines())) <= 80
-    assert pl.read_parquet("out/comparison.parquet").filter(section="entropy").height == 150
-
-
-def test_a_file_and_force(run, folder):
+def test_a_file_flags_and_force(run, folder):
     (folder / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
-    arguments = ["reproduce", "--mfrc", "mfrc.csv", *QUICK, "-o", "out"]
+    arguments = ["reproduce", "--mfrc", "mfrc.csv", "--seed", "1", "--draws", "10", "--classifier", "none", "-o", "out"]
     assert run(*arguments, "--quiet")[:2] == (0, "")
+    manifest = read_manifest("out")
+    assert (manifest["seed"], manifest["draws"]) == (1, 10)
+    assert manifest["command"].startswith("moral-entropy reproduce --mfrc")
     code, _, err = run(*arguments)
     assert code == 1 and "--force" in err
     assert run(*arguments, "--force")[0] == 0
-
-
-def test_flags_reach_the_study(run, folder):
-    flags = ["--scale", "0.01", "--seed", "1", *QUICK]
-    assert run("reproduce", "--twins", *flags, "-o", "out", "-q")[0] == 0
-    manifest = read_manifest("out")
-    asked = {name: manifest[name] for name in ("seed", "draws")}
-    assert asked == {"seed": 1, "draws": 10}
-    assert manifest["twins"] == {"scale": 0.01, "seed": 1} and manifest["command"].startswith("moral-entropy reproduce")
-    table = twin("mfrc", seed=1, scale=0.01).filter(domain="US Politics", question="care")
-    flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()
-    ours = pl.read_parquet("out/figures.parquet").filter(
-        corpus="mfrc", domain="US Politics", foundation="care", metric="flagged"
-    )
-    assert ours["value"].to_list() == [pytest.approx(flagged)]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from moral_entropy.cli.main import main
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 WITHOUT_TORCH = """
-import sys
+import json, sys
 
 class Without:
     # Passes on what a finder finds, but for some packages: these are as absent as if they had never been installed.
@@ -34,7 +34,7 @@ class Without:
 
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
 from moral_entropy.cli.main import main
-sys.exit(main(sys.argv[1:]))
+print([main(command) for command in json.loads(sys.argv[1])])
 """
 
 
@@ -128,22 +128,18 @@ def test_a_run_without_texts_is_refused(run, folder):
     assert code == 1 and "bare has no texts" in err and "--text COLUMN" in err
 
 
-class TestWithoutPyTorch:
-    def start(self, *arguments):
-        command = [sys.executable, "-c", WITHOUT_TORCH, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=240)
-
-    def test_tfidf_works(self, folder, audited, texts):
-        done = self.start("train", audited, "--model", "tfidf", "-o", "model")
-        assert done.returncode == 0, done.stderr
-        done = self.start("predict", "model", "texts.csv", "-o", "out.parquet")
-        assert done.returncode == 0, done.stderr
-
-    def test_other_models_name_the_extra(self, folder, audited):
-        done = self.start("train", audited, "--model", "minilm", "-o", "model")
-        assert done.returncode == 1
-        assert "needs PyTorch and Transformers" in done.stderr and "pip install 'moral-entropy[train]'" in done.stderr
-        assert "Traceback" not in done.stderr and not (folder / "model").exists()
+def test_without_pytorch_tfidf_works_and_other_models_name_the_extra(folder, audited, texts):
+    commands = [
+        ["train", str(audited), "--model", "tfidf", "-o", "model"],
+        ["predict", "model", "texts.csv", "-o", "out.parquet"],
+        ["train", str(audited), "--model", "minilm", "-o", "other"],
+    ]
+    command = [sys.executable, "-c", WITHOUT_TORCH, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[0, 0, 1]", done.stderr
+    assert pl.read_parquet("out.parquet").height == 40
+    assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr and not (folder / "other").exists()
+    assert "needs PyTorch and Transformers" in done.stderr and "pip install 'moral-entropy[train]'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import polars as pl
 import pytest
@@ -12,7 +13,8 @@ from corpora.layouts import csv_text, emfd_csv, expected_votes, item_of, mfrc_cs
 from moral_entropy.corpora import reproduce
 from moral_entropy.corpora.reproduce import run_study
 from moral_entropy.corpora.sources import load_votes, read_themes
-from moral_entropy.errors import RunFolderError, UsageError, VotesError
+from moral_entropy.corpora.twins import twin
+from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import Inputs, ReproduceOptions
 
 TABLES = ("checks", "corpora", "dissent", "entropy", "outliers", "rules", "soft-labels", "supplement", "switching",
@@ -34,18 +36,13 @@ def few_starts():
         yield
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    options = ReproduceOptions(draws=100)
-    out = tmp_path_factory.mktemp("study") / "out"
-    return run_study(Inputs(twins=True, scale=0.04), out, options, command="typed")
-
-
 def test_every_table_and_figure_of_the_paper_has_a_file(study):
     assert sorted(path.name for path in study.path.iterdir()) == FILES
     assert pl.read_parquet(study.path / "comparison.parquet").equals(study.comparison)
     manifest = json.loads((study.path / "manifest.json").read_text())
-    assert manifest["command"] == "typed" and manifest["twins"] == {"scale": 0.04, "seed": 0}
+    assert (
+        manifest["command"] == "typed" and manifest["twins"] == {"scale": 0.025, "seed": 1} and manifest["draws"] == 100
+    )
     page = (study.path / "index.html").read_text()
     assert "http" not in page.replace("https://vega", "") and "<script" not in page
     for name in (*TABLES[:-2], "words"):
@@ -106,26 +103,47 @@ def test_charts_have_every_cell(study):
             assert ours["value"].to_list() == [value]
 
 
+def test_the_twins_are_those_of_scale_and_seed(study):
+    table = twin("mfrc", seed=1, scale=0.025).filter(domain="US Politics", question="care")
+    flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()
+    ours = study.figures.filter(corpus="mfrc", domain="US Politics", foundation="care", metric="flagged")
+    assert ours["value"].to_list() == [pytest.approx(flagged)]
+
+
 def test_all_entropy_cells_have_a_figure(study):
     cells = study.comparison.filter(section="entropy")
     assert cells.height == 150 and cells["ours"].null_count() == 0 and (cells["ours"] >= 0).all()
 
 
-def test_same_seed_same_figures(tmp_path):
-    inputs = Inputs(mftc=tmp_path / "mftc.json")
-    (tmp_path / "mftc.json").write_text(mftc_json(plan("mftc")))
-    first, again = (run_study(inputs, tmp_path / name, QUICK) for name in "ab")
+PUBLISHED = {"mftc": ("m.json", mftc_json), "mfrc": ("m.csv", mfrc_csv)}
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The study of one corpus, from its file as published; the file beside the study's folder."""
+
+    @cache
+    def published(name):
+        folder, (file, lay_out) = tmp_path_factory.mktemp(name), PUBLISHED[name]
+        (folder / file).write_text(lay_out(plan(name)))
+        return run_study(Inputs(**{name: folder / file}), folder / "out", QUICK)
+
+    return published
+
+
+def test_same_seed_same_figures(published, tmp_path):
+    first = published("mftc")
+    again = run_study(Inputs(mftc=first.path.parent / "m.json"), tmp_path / "again", QUICK)
     assert first.comparison.equals(again.comparison) and first.figures.equals(again.figures)
 
 
-def test_two_hundred_steps_and_other_priors(tmp_path):
+def test_two_hundred_steps_and_other_priors(published, tmp_path):
     pytest.importorskip("torch")
-    options = [replace(QUICK, **change) for change in ({}, {"steps": 200}, {"preset": "mft"})]
-    inputs = Inputs(mfrc=tmp_path / "mfrc.csv")
-    (tmp_path / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
-    studies = [run_study(inputs, tmp_path / str(at), one) for at, one in enumerate(options)]
-    assert "200 steps of Adam" in " ".join(studies[1].manifest["notes"])
-    assert not studies[0].figures.equals(studies[1].figures) and not studies[0].figures.equals(studies[2].figures)
+    plain = published("mfrc")
+    for change, note in (({"steps": 200}, "200 steps of Adam"), ({"preset": "mft"}, "")):
+        inputs = Inputs(mfrc=plain.path.parent / "m.csv")
+        other = run_study(inputs, tmp_path / next(iter(change)), replace(QUICK, **change))
+        assert note in " ".join(other.manifest["notes"]) and not plain.figures.equals(other.figures)
 
 
 def test_it_appears_whole_or_not_at_all(tmp_path):
@@ -135,20 +153,9 @@ def test_it_appears_whole_or_not_at_all(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
 
 
-def test_force(tmp_path):
-    inputs, out = Inputs(mfrc=tmp_path / "mfrc.csv"), tmp_path / "out"
-    (tmp_path / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
-    run_study(inputs, out, QUICK)
-    with pytest.raises(RunFolderError, match="--force"):
-        run_study(inputs, out, QUICK)
-    assert run_study(inputs, out, QUICK, force=True).path == out
-
-
-@pytest.mark.parametrize(("name", "file", "lay_out"), [("mftc", "m.json", mftc_json), ("mfrc", "m.csv", mfrc_csv)])
-def test_one_corpus_from_its_published_file(tmp_path, name, file, lay_out):
-    planned = plan(name)
-    (tmp_path / file).write_text(lay_out(planned))
-    study = run_study(Inputs(**{name: tmp_path / file}), tmp_path / "out", QUICK)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_one_corpus_from_its_published_file(published, name):
+    planned, study = plan(name), published(name)
     ours = dict(study.comparison.group_by("corpus").agg(pl.col("ours").drop_nulls().len()).iter_rows())
     others = {"mftc": ["mfrc", "emfd"], "mfrc": ["mftc", "emfd"]}[name]
     assert ours[name] > 10 and all(ours[other] == 0 for other in others)
@@ -157,7 +164,7 @@ def test_one_corpus_from_its_published_file(tmp_path, name, file, lay_out):
     flagged = {row[0] for row in expected_votes(name, planned) if row[2] == "care" and row[3] == "1"}
     assert own["value"][0] == pytest.approx(len(flagged) / len(texts))
     facts = json.loads((study.path / "manifest.json").read_text())["corpora"][name]
-    assert facts["input"]["source"] == file and len(facts["input"]["sha256"]) == 64
+    assert facts["input"]["source"] == PUBLISHED[name][0] and len(facts["input"]["sha256"]) == 64
     assert facts["rows"] == 5 * len(planned)
 
 

@@ -41,12 +41,13 @@ AWKWARD = {
 }
 
 
+# The paper's priors leave most of 150 labels to chance, from seven starts.
+SEARCHED = [(case, "mixed") for case in AWKWARD] + [(case, "paper") for case in AWKWARD if "150" not in case]
+
+
 @quiet
-@pytest.mark.parametrize("model", ["mixed", "paper"])
-@pytest.mark.parametrize("case", AWKWARD)
+@pytest.mark.parametrize(("case", "model"), SEARCHED)
 def test_awkward_votes_have_a_mode(case, model):
-    if (case, model) == ("150 labels of few votes", "paper"):
-        pytest.skip("the paper's priors leave most of 150 labels to chance, from seven starts")
     [found] = fit(AWKWARD[case](), draws=0, model=model).fits
     assert found.search.converged and found.search.steepness <= TOLERANCE
     assert np.isfinite(found.p_ik).all() and np.isfinite(found.confusion_akv).all()

@@ -28,6 +28,11 @@ FIGURES = {
 MANY_MODES = ("web", "S_Rel")
 
 
+def named(names):
+    """One parameter per set; the search among the modes of web takes longer than that of all others."""
+    return [pytest.param(name, marks=pytest.mark.slow if name == "web" else ()) for name in names]
+
+
 @cache
 def fitted(name):
     folder = real_data(name)
@@ -36,7 +41,7 @@ def fitted(name):
 
 
 @pytest.mark.filterwarnings("ignore::moral_entropy.errors.IdentifiabilityWarning")
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", named(FIGURES))
 def test_mode_and_accuracy_match_the_published_figures(name):
     found = fitted(name)
     accuracy, log_posterior = FIGURES[name]
@@ -58,7 +63,7 @@ def test_p_map_equals_that_of_a_textbook_em(name):
 
 
 @pytest.mark.filterwarnings("ignore::moral_entropy.errors.IdentifiabilityWarning")
-@pytest.mark.parametrize("name", [*MANY_MODES, "fact_eval"])
+@pytest.mark.parametrize("name", named([*MANY_MODES, "fact_eval"]))
 def test_the_mode_is_a_fixed_point_of_a_textbook_em(name):
     found = fitted(name)
     votes = type("Only", (), {"ballots": (found.ballot,)})
