@@ -6,6 +6,7 @@ next, compare, export and training take a `Run`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from moral_entropy.runs.folder import (
     write_table,
     writing,
 )
-from moral_entropy.schemas import BETWEEN, SCHEMAS
+from moral_entropy.schemas import ALIASES, BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation
@@ -155,6 +156,10 @@ class Run:
             Which rows; all by default.
         """
         refuse_forked()
+        if name in ALIASES:
+            warnings.warn(f"the table {name!r} is {ALIASES[name]!r} since 0.3", DeprecationWarning, stacklevel=2)
+            names = {new: old for old, new in ALIASES.items()}
+            return self.table(ALIASES[name], where=where).rename(names, strict=False)
         if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None and name not in self.tables:
