@@ -259,7 +259,7 @@ class Run:
     @cached_property
     def checked(self) -> pl.DataFrame:
         """What checked labels, or gold, say of the consensus, each rule and each annotator: how much is wrong."""
-        from moral_entropy.verdict.checked import checked_frame
+        from moral_entropy.verdict.verdict import checked_frame
 
         return checked_frame(self)
 
@@ -305,8 +305,7 @@ class Run:
     def check(self, *, maximum: Sequence[str] = (), minimum: Sequence[str] = (), strict: bool = False) -> list[Limit]:
         """Check figures of the run against limits, as `maximum=["uncertain=0.1"]`; each has an `outcome`."""
         from moral_entropy.rules.gate import check_limits
-        from moral_entropy.verdict.figures import run_figures
-        from moral_entropy.verdict.rates import leading_rates
+        from moral_entropy.verdict.figures import leading_rates, run_figures
 
         return check_limits(leading_rates(self), maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 

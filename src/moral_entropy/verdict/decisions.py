@@ -21,7 +21,8 @@ import polars as pl
 from moral_entropy.errors import FileError, VotesError
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
-from moral_entropy.verdict.sheet import KEYS, spot_checks
+from moral_entropy.verdict.figures import KEYS
+from moral_entropy.verdict.sheet import spot_checks
 
 DECISIONS = "decisions.jsonl"
 """The file of a run folder that holds its decisions."""

@@ -27,7 +27,7 @@ from moral_entropy.runs.folder import change_manifest, note_files
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.rates import wrong_by
+from moral_entropy.verdict.figures import KEYS, wrong_by
 from moral_entropy.votes.labels import match_label
 from moral_entropy.votes.source import Source, open_source
 from moral_entropy.votes.table import Floats, Ints, refuse
@@ -39,7 +39,6 @@ MOST_CHECKED = 1 / 3
 """Share of the items up to which they are drawn from blocks."""
 
 Purpose = Literal["measure", "repair"]
-KEYS = ["question", "item"]
 ANSWER = "answer"
 
 
