@@ -74,8 +74,7 @@ def label_facts(consensus: Consensus) -> list[dict[str, Any]]:
         if ballot.levels is not None:
             share_ik = counts_ik / np.maximum(ballot.votes_i, 1)[:, None]
             top_ik = np.arange(ballot.n_labels) == labels_of(share_ik, None, ordered=True)[:, None]
-        voted_i = (ballot.votes_i > 0) & ~fit.known_i
-        weight_i = ballot.count_i * voted_i
+        weight_i = ballot.count_i * ((ballot.votes_i > 0) & ~fit.known_i)
         same_i = top_ik[np.arange(ballot.n_items), fit.label_i]
         differs = float(weight_i @ ~same_i) / max(float(weight_i.sum()), 1.0)
         low, high = wrong_if_independent(consensus, fit) or (None, None)
@@ -155,12 +154,9 @@ def best_reference(run: Run) -> str:
 
 def rule_groups(run: Run) -> list[list[str]]:
     """Group the audited rules: those of a group give every item the same label."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    rows = run.table("audit_rules").select("rule", "same_as")
-    for (rule,), rows_of_rule in rows.group_by("rule", maintain_order=True):
-        like = tuple(equal_to or str(rule) for equal_to in rows_of_rule["same_as"].to_list())
-        groups.setdefault(like, []).append(str(rule))
-    return list(groups.values())
+    like = pl.coalesce(pl.col("same_as").replace("", None), "rule").str.join("\n")
+    alike = run.table("audit_rules").group_by("rule", maintain_order=True).agg(like=like)
+    return alike.group_by("like", maintain_order=True).agg("rule")["rule"].to_list()
 
 
 def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]:
@@ -171,10 +167,9 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
     """
     reference = reference or best_reference(run)
     rates, metrics = pooled_rates(run, reference), METRICS
-    if any(question.positive is None for question in run.questions):
-        metrics = ()
-    elif run.model == "mixed" and reference == "consensus":
+    if run.model == "mixed" and reference == "consensus":
         metrics += tuple(f"thresholded_{name}" for name in METRICS)
+    metrics = () if any(question.positive is None for question in run.questions) else metrics
     matches = []
     for group in [*rule_groups(run), *([["consensus"]] if reference == "gold" else [])]:
         # With more than two labels a rule that names one label stands for those that label alike.
@@ -220,10 +215,8 @@ def run_figures(run: Run, *, annotators: bool = True, domains: bool = True) -> d
     figures["votes_per_item"] = _row(mean_over_items(run, pl.col("n_votes")), n=figures["uncertain"]["n"])
     alphas = run.table("agreement").filter((pl.col("domain") == ALL) | domains, statistic="krippendorff_alpha")
     lowest_first = pl.col("domain") != ALL, pl.col("value").round(DECIMALS)
-    alphas = alphas.sort(*lowest_first, nulls_last=True, maintain_order=True)
-    rows = {
-        _name("alpha", row): _row(row["value"], row["low"], row["high"], row["n"] or 0) for row in alphas.to_dicts()
-    }
+    alphas = alphas.sort(*lowest_first, nulls_last=True, maintain_order=True).with_columns(pl.col("n").fill_null(0))
+    rows = {_name("alpha", row): {name: row[name] for name in _row(None)} for row in alphas.to_dicts()}
     figures |= {"alpha": next(iter(rows.values()), _row(None)), **rows}
     # Without checked labels there is no value, and no limit holds.
     figures |= {"error": _row(None), "accuracy": _row(None)}
@@ -248,9 +241,8 @@ def _uncertain(run: Run, scopes: Iterable[tuple[str, ...]]) -> Iterator[tuple[st
     """Yield the share of labels whose chance of error is above ¼: of all, and by each of the scopes."""
     count, is_uncertain = pl.col("count"), wrong_by(run, "p") > MOST_WRONG + TIE
     cells = run.scan("items").group_by("domain", "question").agg(count.sum(), value=(count * is_uncertain).sum())
-    sums = cells.sort("domain", "question").collect(engine="streaming")
+    sums, total = cells.sort("domain", "question").collect(engine="streaming"), pl.col("value", "count").sum()
     for scope in scopes:
-        total = pl.col("value", "count").sum()
         rows = sums.drop_nulls(scope).group_by(scope, maintain_order=True).agg(total) if scope else sums.select(total)
         for row in rows.iter_rows(named=True):
             yield _name("uncertain", row), _row(row["value"] / max(row["count"], 1.0), n=round(row["count"]))
@@ -261,11 +253,9 @@ def _uncertain(run: Run, scopes: Iterable[tuple[str, ...]]) -> Iterator[tuple[st
 
 def _below_chance(run: Run) -> Row:
     rows = run.annotators.select("annotator", "below_chance", "n_votes").drop_nulls("below_chance")
-    if rows.is_empty():
-        return _row(None)
     surely = surely_below_chance(rows["below_chance"].to_numpy(), rows["n_votes"].to_numpy())
-    doubtful = rows.with_columns(surely=pl.Series(surely)).group_by("annotator").agg(pl.col("surely").any())
-    return _row(float(doubtful["surely"].sum()) / doubtful.height, n=doubtful.height)
+    worse = rows.with_columns(worse=pl.Series(surely)).group_by("annotator").agg(pl.col("worse").any())["worse"]
+    return _row(float(worse.sum()) / len(worse) if len(worse) else None, n=len(worse))
 
 
 def _annotators(run: Run) -> Iterator[tuple[str, Row]]:
