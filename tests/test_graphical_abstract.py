@@ -50,7 +50,7 @@ def test_explain_says_who_is_discounted(run):
     [care], [loyalty] = (explain_item(run, "sentence", question=name) for name in ("care", "loyalty"))
 
     def evidence(explanation):
-        return {step.annotator: step.push for step in explanation.steps if step.annotator == "c3"}["c3"]
+        return {step.annotator: step.contribution for step in explanation.steps if step.annotator == "c3"}["c3"]
 
     # The same yes of the same person is worth little for care and much for loyalty.
     assert 0 < evidence(care) < 1.0 < evidence(loyalty)

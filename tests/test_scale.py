@@ -103,7 +103,7 @@ def test_rates_of_rules_are_those_of_one_machine(local, spread):
 
 
 @pytest.mark.parametrize(
-    "table", ["annotators", "annotator_summary", "agreement", "entropy", "audit_any_by_votes", "pushes"]
+    "table", ["annotators", "annotator_summary", "agreement", "entropy", "audit_any_by_votes", "contributions"]
 )
 def test_tables_are_those_of_one_machine(local, spread, table):
     one, other = local.table(table), spread.table(table)

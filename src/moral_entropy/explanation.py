@@ -36,7 +36,7 @@ class Step:
     ----------
     annotator, voted
         Whose vote, and for which label; None for the prior's step, the first.
-    push, low, high
+    contribution, low, high
         What it adds at the mode: under the paper's model the log-likelihood ratio, with its interval over the draws
         (None without draws); under the mixed model the change of the log-odds, without one.
     total
@@ -45,7 +45,7 @@ class Step:
 
     annotator: str | None
     voted: str | None
-    push: float
+    contribution: float
     low: float | None
     high: float | None
     total: float
@@ -125,7 +125,7 @@ def explain_item(run: Run | str | Path, item: str, *, question: str | None = Non
     """
     run = as_run(run)
     where = find_item(run, item, check_question(run, question))
-    rows, votes = with_rivals(run, run.table("items", where=where)), run.table("votes", where=where)
+    rows, votes = with_alternatives(run, run.table("items", where=where)), run.table("votes", where=where)
     texts = run.table("texts", where=pl.col("item") == rows["item"][0])
     text = texts["text"][0] if texts.height else None
     return [_explain(run, row, votes.filter(question=row["question"]), text) for row in rows.iter_rows(named=True)]
@@ -134,23 +134,23 @@ def explain_item(run: Run | str | Path, item: str, *, question: str | None = Non
 def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | None) -> Explanation:
     question, part = row["question"], row["part"]
     [fit] = [fit for fit in run.manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
-    pair = row["favoured"], row["rival"]
+    pair = row["favoured"], row["alternative"]
     here = (pl.col("question") == question) & (pl.col("part") == part)
     ballots = counted_votes(votes, fit["counted_as_one"])
     cells = run.table("annotators", where=here & pl.col("annotator").is_in(ballots["annotator"].implode()))
-    pushes = run.table("pushes", where=here)
-    prior = pushes.filter(pl.col("annotator").is_null())
-    fitted = FittedStates.of(fit, dict(prior.select("class", "push").iter_rows()))
+    contributions = run.table("contributions", where=here)
+    prior = contributions.filter(pl.col("annotator").is_null())
+    fitted = FittedStates.of(fit, dict(prior.select("class", "contribution").iter_rows()))
     matrices = confusion_by_annotator(cells, len(fitted.labels))
     log_vote_nz = fitted.log_votes(matrices, ballots.select("annotator", "label").rows())
     [odds_t] = fitted.odds_after([row["domain"]], log_vote_nz[None], [pair])
-    push_t = np.diff(odds_t, prepend=0.0).tolist()
-    bounds: list[Bounds] = [(None, None)] * len(push_t)
+    nats_t = np.diff(odds_t, prepend=0.0).tolist()
+    bounds: list[Bounds] = [(None, None)] * len(nats_t)
     if fit["mixture"] is None:
-        bounds = _bounds(pushes, cells, ballots, pair, binary=len(fit["labels"]) == 2)
+        bounds = _bounds(contributions, cells, ballots, pair, binary=len(fit["labels"]) == 2)
     cast = votes["annotator"].to_list()
     names = ["+".join(str(cast[at]) for at in together) for together in ballots["at"]]
-    steps = zip([None, *names], [None, *ballots["label"]], push_t, bounds, np.cumsum(push_t), strict=True)
+    steps = zip([None, *names], [None, *ballots["label"]], nats_t, bounds, np.cumsum(nats_t), strict=True)
     columns = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", "p_text", "p_votes", *PARTS,
                "aleatoric")  # fmt: skip
     return Explanation(
@@ -160,7 +160,7 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
         text=text,
         towards=pair[0],
         against=pair[1],
-        steps=tuple(Step(annotator, voted, push, *ends, float(total)) for annotator, voted, push, ends, total in steps),
+        steps=tuple(Step(annotator, voted, nats, *ends, float(total)) for annotator, voted, nats, ends, total in steps),
         model=run.model,
         clamped=bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0),
         of_several=len(fit["labels"]) > 2,
@@ -175,8 +175,8 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     )
 
 
-def with_rivals(run: Run, items: pl.DataFrame) -> pl.DataFrame:
-    """Add what the log-odds are about: `favoured` (the positive label, or that of the consensus) against `rival`."""
+def with_alternatives(run: Run, items: pl.DataFrame) -> pl.DataFrame:
+    """Add what log-odds are about: `favoured` (the positive label, or that of the consensus) and its `alternative`."""
     labels = {question.name: question.labels for question in run.questions}
     positive = {question.name: question.positive for question in run.questions}
     # The likeliest label after the consensus label, of items with more than two labels.
@@ -191,15 +191,16 @@ def with_rivals(run: Run, items: pl.DataFrame) -> pl.DataFrame:
         runners_up = ordered.unique(keys, keep="first", maintain_order=True).select(*keys, "class").collect()
         second = {(name, item): label for name, item, label in runners_up.iter_rows()}
     favoured = [positive[name] or label for name, label in items.select("question", "label").iter_rows()]
-    rivals = [
+    alternatives = [
         second.get((name, item)) or next(label for label in labels[name] if label != favourite)
         for (name, item), favourite in zip(items.select("question", "item").iter_rows(), favoured, strict=True)
     ]
-    return items.with_columns(favoured=pl.Series(favoured, dtype=pl.String), rival=pl.Series(rivals, dtype=pl.String))
+    columns = {"favoured": favoured, "alternative": alternatives}
+    return items.with_columns(**{name: pl.Series(labels, dtype=pl.String) for name, labels in columns.items()})
 
 
 def _bounds(
-    pushes: pl.DataFrame, cells: pl.DataFrame, ballots: pl.DataFrame, pair: tuple[str, str], *, binary: bool
+    contributions: pl.DataFrame, cells: pl.DataFrame, ballots: pl.DataFrame, pair: tuple[str, str], *, binary: bool
 ) -> list[Bounds]:
     """Return the intervals over the draws of what the prior and each vote add, where each adds by itself.
 
@@ -207,12 +208,12 @@ def _bounds(
     of a ratio follows from those of its two probabilities. Of the prior only ratios to the first label are kept: its
     interval is too wide unless that label is one of the two.
     """
-    prior = {row["class"]: row for row in pushes.filter(pl.col("annotator").is_null()).iter_rows(named=True)}
+    prior = {row["class"]: row for row in contributions.filter(pl.col("annotator").is_null()).iter_rows(named=True)}
     if binary:
         of_vote = {(annotator, voted): (low, high) for annotator, voted, low, high
-                   in pushes.select("annotator", "voted", "low", "high").iter_rows()}  # fmt: skip
+                   in contributions.select("annotator", "voted", "low", "high").iter_rows()}  # fmt: skip
         return [of_vote[None, None], *(of_vote[key] for key in ballots.select("annotator", "label").iter_rows())]
-    nothing = {"push": 0.0, "low": 0.0, "high": 0.0}
+    nothing = {"contribution": 0.0, "low": 0.0, "high": 0.0}
     ends = [_difference(*(tuple(prior.get(label, nothing)[name] for name in nothing) for label in pair))]
     chance = {
         (row["annotator"], row["true"], row["voted"]): tuple(

@@ -38,7 +38,7 @@ from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, m
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
 from moral_entropy.verdict.decisions import read_decisions
-from moral_entropy.verdict.rates import label_facts
+from moral_entropy.verdict.figures import label_facts
 from moral_entropy.verdict.sheet import add_sheet, keep_sheets, open_sheet, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Votes

@@ -45,7 +45,7 @@ COLUMNS = {
     "audit_advice": "question label rule cost cost_of_p excess cost_of_majority n",
     "votes": "question item annotator label",
     "texts": "item text",
-    "pushes": "question part annotator voted class push low high",
+    "contributions": "question part annotator voted class contribution low high",
     "annotator_summary": "question part annotator n_votes disagreement disagreement_others sensitivity sensitivity_low "
     "sensitivity_high specificity specificity_low specificity_high youden youden_low youden_high below_chance "
     "gold_votes gold_accuracy gold_accuracy_low gold_accuracy_high role",
@@ -66,6 +66,9 @@ COLUMNS = {
     "text_conflicts": "question item label p_votes p_text p_both n_votes text_label words",
 }
 """The columns of every table, in order."""
+
+ALIASES = {"pushes": "contributions", "push": "contribution"}
+"""Names of tables and columns of 0.2, and what they are called since; they go in 0.4."""
 
 SCHEMAS = {
     table: pl.Schema({name: TYPES.get(name, pl.Float64()) for name in names.split()})

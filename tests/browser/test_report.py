@@ -98,9 +98,9 @@ def test_every_waterfall_adds_up_to_p(run, open_report):
         page.locator("#item-list .open").nth(at).focus()
         page.keyboard.press("Enter")
         fall = page.locator(".waterfall")
-        pushes = [float(text.replace("−", "-")) for text in fall.locator(".push").all_inner_texts()]
-        assert sum(pushes[:-1]) == pytest.approx(pushes[-1], abs=0.006 * len(pushes))
-        assert len(pushes) == items[row]["n_votes"] + 2
+        contributions = [float(text.replace("−", "-")) for text in fall.locator(".contribution").all_inner_texts()]
+        assert sum(contributions[:-1]) == pytest.approx(contributions[-1], abs=0.006 * len(contributions))
+        assert len(contributions) == items[row]["n_votes"] + 2
         if len(labels[items[row]["question"]]) == 2:
             p = 1 / (1 + math.exp(-float(fall.get_attribute("data-sum"))))
             assert p == pytest.approx(items[row]["p_map"], abs=2e-3)

@@ -224,17 +224,45 @@ def test_of_several_labels_one_that_nobody_gave_is_counted_though_votes_are_spli
 
 def test_a_label_with_votes_that_no_item_gets_is_said_with_its_counts():
     rows = [(i, a, 2 if a == 3 and i % 5 == 0 else i % 2) for i in range(400) for a in range(4)]
-    [vanished] = [f for f in check_identifiability(fitted(votes_of(rows, 3))) if f.metric == "vanishing_label"]
+    consensus = fitted(votes_of(rows, 3))
+    [vanished] = [f for f in check_identifiability(consensus) if f.metric == "vanishing_label"]
+    by_p = sum(p for *_, p in consensus.fits[0].p_ik)
     assert (vanished.subject, vanished.value, vanished.n, vanished.level) == ("2", 0.0, 400, "note")
-    assert "'2' has votes on 80 of 400 items and the most votes on 0; it is the consensus on 0." in vanished.text
+    said = "'2' has votes on 80 of 400 items and the most votes on 0; it is the consensus on 0, by p on "
+    assert vanished.text == f"{said}{by_p:.0f}."
 
 
 def test_a_label_of_few_items_is_said_to_be_rare():
     rows = [(i, a, int(i < 9)) for i in range(900) for a in range(3)]
     [rare] = [f for f in check_identifiability(fitted(votes_of(rows))) if f.metric == "rare_label"]
     assert (rare.subject, rare.value, rare.n) == ("1", 9.0, 900)
+    assert rare.text == "how many items are '1' is a guess: 9 of 900 by labels, 9 by p; 9 have a vote for it."
     half = check_identifiability(fitted(votes_of([(i, a, i % 2) for i in range(900) for a in range(3)])))
     assert not [f for f in half if f.metric == "rare_label"]
+
+
+@pytest.mark.parametrize(
+    ("prevalence", "items", "accuracy", "is_guess"),
+    [
+        (0.005, 4000, (0.95, 0.95), True),
+        (0.01, 2000, (0.9, 0.95), True),
+        (0.03, 2000, (0.97, 0.99), False),
+        (0.1, 600, (0.85, 0.95), False),
+        (0.5, 400, (0.7, 0.95), False),
+    ],
+)
+def test_how_many_items_have_a_label_is_called_a_guess_where_it_is(prevalence, items, accuracy, is_guess):
+    """Twenty seeds with planted truth: where p says more than twice as many as there are, and nowhere else."""
+    for seed in range(20):
+        made = simulate_votes(
+            n_items=items, n_annotators=12, votes_per_item=3, prevalence_k=[1 - prevalence, prevalence],
+            accuracy=accuracy, seed=seed,
+        )  # fmt: skip
+        consensus = fit(made.votes, draws=0)
+        doubts = [f.metric for f in check_identifiability(consensus) if f.level == "doubt"]
+        assert ("rare_label" in doubts) == is_guess
+        too_many = consensus.fits[0].p_ik[:, 1].sum() / max(made.truth_i.sum(), 1)
+        assert too_many > 2 if is_guess else too_many < 2
 
 
 def test_gold_overrules_who_is_worse_than_guessing():

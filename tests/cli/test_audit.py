@@ -23,7 +23,7 @@ OTHERS = (
     "findings",
     "items",
     "outliers",
-    "pushes",
+    "contributions",
     "spot_checks",
     "votes",
 )

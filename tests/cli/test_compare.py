@@ -6,6 +6,7 @@ import json
 
 import polars as pl
 import pytest
+from scipy.stats import binomtest
 
 
 @pytest.fixture
@@ -94,3 +95,20 @@ def test_misuse_is_one_paragraph(runs, folder, arguments, code, said):
 def test_help_has_an_example(run):
     code, out, _ = run("compare", "--help")
     assert code == 0 and "Example: moral-entropy compare run-a/ run-b/" in out
+
+
+def test_two_versions_of_a_judge_on_an_anchor_set(run, folder):
+    """The second version turns round every fifth label of the first: shown with the exact interval."""
+    for version in (1, 2):
+        rows = ["item,annotator,label"]
+        for item in range(60):
+            turned = version == 2 and item % 5 == 0
+            rows += [f"t{item},{name},{(item + (name == 'bob')) % 2}" for name in ("ann", "bob")]
+            rows.append(f"t{item},judge,{(item + turned) % 2}")
+        (folder / f"v{version}.csv").write_text("\n".join(rows) + "\n")
+        assert run("audit", f"v{version}.csv", "-o", f"run{version}", "--draws", 20, "--no-report", "--quiet")[0] == 0
+    code, out, _ = run("compare", "run1", "run2")
+    exact = binomtest(12, 60).proportion_ci(0.9, method="exact")
+    expected = f"judge label 60 20.0 ({100 * exact.low:.1f} to {100 * exact.high:.1f})"
+    flipped = [" ".join(line.split()) for line in out.partition("votes that flipped")[2].splitlines()]
+    assert code == 0 and expected in flipped and not any(line.startswith(("ann ", "bob ")) for line in flipped)

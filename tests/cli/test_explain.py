@@ -33,8 +33,8 @@ def test_steps_add_up_to_the_logit_of_p_map(audited):
         assert len(told.steps) == n_votes + 1 and told.steps[0].annotator is None
         total = 0.0
         for step in told.steps:
-            total += step.push
-            assert step.total == pytest.approx(total, abs=1e-12) and step.low <= step.push + 0.5
+            total += step.contribution
+            assert step.total == pytest.approx(total, abs=1e-12) and step.low <= step.contribution + 0.5
         assert total == pytest.approx(logit(p_map), rel=1e-9, abs=1e-9)
         assert told.p_map == p_map and (told.towards, told.against) == ("1", "0")
 
@@ -53,7 +53,7 @@ def test_between_labels_steps_add_up_too(run, folder, labels):
             own = read_table("mixed", "posterior").filter(pl.col("item") == row["item"])
             at_mode = dict(own.select("class", "p_map").rows())
         odds = np.log(at_mode[told.towards] / at_mode[told.against])
-        assert sum(step.push for step in told.steps) == pytest.approx(odds, rel=1e-9, abs=1e-9)
+        assert sum(step.contribution for step in told.steps) == pytest.approx(odds, rel=1e-9, abs=1e-9)
         assert len(told.steps) == row["n_votes"] + 1 and told.model == "mixed"
     out = run("explain", "mixed", str(row["item"]))[1]
     assert "published, pooled with the share of the votes" in out and "depends on those before it" in out
@@ -116,7 +116,7 @@ def test_of_more_labels_the_consensus_against_the_runner_up(run, folder):
         shares = dict(posterior.filter(pl.col("item") == item).select("class", "p").rows())
         assert [told.towards, told.against] == sorted(shares, key=shares.get, reverse=True)[:2]
         assert told.steps[-1].total == pytest.approx(np.log(at_mode[told.towards] / at_mode[told.against]), abs=1e-9)
-        assert all(step.low < step.push < step.high for step in told.steps[1:])
+        assert all(step.low < step.contribution < step.high for step in told.steps[1:])
     code, out, _ = run("explain", "run", "7")
     assert code == 0 and "\x1b" not in out and "=evil() \\x1b[31m7" in out
 
@@ -147,11 +147,11 @@ def test_an_item_of_known_label_is_not_explained_by_votes(run, folder):
     assert "given as evidence" in run("explain", "run", "1")[1]
 
 
-def told(*pushes, model="paper"):
+def told(*contributions, model="paper"):
     steps, total = [], 0.0
-    for n, push in enumerate(pushes):
-        total += push
-        steps.append(Step(f"a{n}" if n else None, "1" if n else None, push, push - 0.1, push + 0.1, total))
+    for n, nats in enumerate(contributions):
+        total += nats
+        steps.append(Step(f"a{n}" if n else None, "1" if n else None, nats, nats - 0.1, nats + 0.1, total))
     shown = {"p_map": 0.5, "p_model": 0.5, "p": 0.5, "p_low": 0.4, "p_high": 0.6, "label": "1", "entropy": 0.69}
     parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "aleatoric": 0.6, "model": model}
     names = ("q", "", "i", None, None, "1", "0")

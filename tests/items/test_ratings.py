@@ -13,7 +13,7 @@ import moral_entropy as me
 from moral_entropy.corpora.simulate import write_simulated
 from moral_entropy.errors import VotesError
 from moral_entropy.runs.reload import read_run_votes
-from moral_entropy.verdict.checked import how_wrong
+from moral_entropy.verdict.verdict import how_wrong
 
 
 def ratings(seed=0, *, n_items=120, n_raters=8, per_item=5, bias=(), reverse=(), levels=5, shift=0):

@@ -55,6 +55,6 @@ def test_copies_are_one_step_and_steps_add_up(copied):
     for row in copied.items.rows(named=True)[:60]:
         [told] = explain_item(copied, row["item"])
         odds = np.log(row["p_map"] / (1 - row["p_map"]))
-        assert sum(step.push for step in told.steps) == pytest.approx(odds, abs=1e-9)
+        assert sum(step.contribution for step in told.steps) == pytest.approx(odds, abs=1e-9)
         together += any(step.annotator in ("d+e", "e+d") for step in told.steps)
     assert together > 30

@@ -16,7 +16,7 @@ from moral_entropy.pipeline import audit
 from moral_entropy.runs.folder import read_table
 from moral_entropy.schemas import SCHEMAS
 
-NEW = ("votes", "texts", "pushes", "annotator_summary", "agreement", "outliers")
+NEW = ("votes", "texts", "contributions", "annotator_summary", "agreement", "outliers")
 
 
 def frame(n_labels=2, n_items=240, seed=5):
@@ -56,13 +56,13 @@ def test_votes_and_texts_come_back(run):
     assert read_table(run.path, "texts").rows() == sorted(set(frame(ballot.n_labels).select("item", "text").rows()))
 
 
-def test_pushes_of_an_items_votes_add_up_to_its_log_odds(tmp_path):
-    # With three labels, and between labels, p_map is not a logit; tests of pushes look at those.
+def test_contributions_of_an_items_votes_add_up_to_its_log_odds(tmp_path):
+    # With three labels, and between labels, p_map is not a logit; tests of contributions look at those.
     run = audit(frame(2), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0, model="paper")))
-    pushes, votes, items = (read_table(run.path, name) for name in ("pushes", "votes", "items"))
-    prior = pushes.filter(pl.col("annotator").is_null())["push"].item()
-    joined = votes.join(pushes, left_on=["annotator", "label"], right_on=["annotator", "voted"])
-    total = dict(joined.group_by("item").agg(pl.col("push").sum()).rows())
+    contributions, votes, items = (read_table(run.path, name) for name in ("contributions", "votes", "items"))
+    prior = contributions.filter(pl.col("annotator").is_null())["contribution"].item()
+    joined = votes.join(contributions, left_on=["annotator", "label"], right_on=["annotator", "voted"])
+    total = dict(joined.group_by("item").agg(pl.col("contribution").sum()).rows())
     for item, p_map in items.select("item", "p_map").rows():
         assert prior + total.get(item, 0.0) == pytest.approx(np.log(p_map / (1 - p_map)), rel=1e-9, abs=1e-9)
 
@@ -115,7 +115,7 @@ def test_parts_without_draws_without_texts(tmp_path):
     assert set(outliers["kind"]) == {"item", "annotator"}
     assert outliers.filter(ranking="doubt_votes").is_empty() and not outliers.filter(ranking="entropy").is_empty()
     assert outliers.filter(kind="annotator")["reason"].str.contains(" in web| in print").all()
-    assert read_table(out, "pushes").filter(pl.col("annotator").is_null())["part"].to_list() == ["print", "web"]
+    assert read_table(out, "contributions").filter(pl.col("annotator").is_null())["part"].to_list() == ["print", "web"]
 
 
 def test_tiny_corpora_are_no_trouble():

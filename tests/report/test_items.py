@@ -37,25 +37,25 @@ def test_every_item_shown_has_all_its_votes(plain_run):
     assert [by_row.get(row, 0) for row in range(shown["items"].height)] == shown["items"]["n_votes"].to_list()
 
 
-def test_pushes_of_the_votes_add_up_to_p(plain_run):
+def test_contributions_of_the_votes_add_up_to_p(plain_run):
     shown = shown_items(read_run(plain_run), 30)
     votes = shown["item_votes"].partition_by("row", as_dict=True)
     for row, item in enumerate(shown["items"].iter_rows(named=True)):
-        total = item["prior"] + votes[(row,)]["push"].sum()
+        total = item["prior"] + votes[(row,)]["contribution"].sum()
         assert 1 / (1 + math.exp(-total)) == pytest.approx(item["p_map"], abs=1e-9)
 
 
 @pytest.mark.parametrize("labels", [("0", "1"), ("anger", "joy", "none")])
-def test_under_the_papers_model_the_pushes_add_up_too(labels):
+def test_under_the_papers_model_the_contributions_add_up_too(labels):
     run = me.audit(vote_frame(labels=labels, questions=("q",), n_items=40, gold=False), model="paper", draws=30)
     shown = shown_items(run, 30)
     votes = shown["item_votes"].partition_by("row", as_dict=True)
     p_map = {(row["item"], row["class"]): row["p_map"] for row in run.table("posterior").iter_rows(named=True)}
     for row, item in enumerate(shown["items"].iter_rows(named=True)):
-        total = item["prior"] + votes[(row,)]["push"].sum()
-        # The log-odds of the favoured label against its rival.
-        rival = 1 - item["p_map"] if len(labels) == 2 else p_map[item["item"], item["rival"]]
-        assert total == pytest.approx(math.log(item["p_map"] / rival), abs=1e-6)
+        total = item["prior"] + votes[(row,)]["contribution"].sum()
+        # The log-odds of the favoured label against its alternative.
+        alternative = 1 - item["p_map"] if len(labels) == 2 else p_map[item["item"], item["alternative"]]
+        assert total == pytest.approx(math.log(item["p_map"] / alternative), abs=1e-6)
 
 
 def test_few_votes_fit_few_items(plain_run, monkeypatch):

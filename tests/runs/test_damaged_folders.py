@@ -82,13 +82,11 @@ def test_what_nobody_foresaw_names_the_folder(copy, capsys, monkeypatch):
     assert main(["next", str(copy)]) == 1
     assert "is not as an audit writes it, or the mistake is ours" in capsys.readouterr().err
     # A file that somebody changed is named: its digest is not the one in the manifest.
-    (copy / "pushes.parquet").write_bytes(b"PAR1")
+    (copy / "contributions.parquet").write_bytes(b"PAR1")
     assert main(["next", str(copy)]) == 1
-    said = (
-        f"error: KeyError: 'surprise'. {copy}/pushes.parquet was changed after it was written. Run the audit again.\n"
-    )
-    assert capsys.readouterr().err == said
+    why = f"{copy}/contributions.parquet was changed after it was written. Run the audit again."
+    assert capsys.readouterr().err == f"error: KeyError: 'surprise'. {why}\n"
     (copy / "audit.parquet").unlink()
     facts = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(facts | {"seed": facts["seed"] + 1}))
-    assert changed_files(copy) == ["pushes.parquet", "audit.parquet", "manifest.json"]
+    assert changed_files(copy) == ["contributions.parquet", "audit.parquet", "manifest.json"]

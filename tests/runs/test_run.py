@@ -63,6 +63,15 @@ def test_tables_by_name_have_the_columns_of_the_contract(here):
     assert here.scan("items").select("p").collect().equals(here.items.select("p"))
 
 
+def test_names_of_0_2_answer_with_a_warning(here, there):
+    for run in (here, there):
+        with pytest.warns(DeprecationWarning, match="contributions"):
+            table = run.table("pushes", where=pl.col("annotator").is_null())
+        expected = run.table("contributions").filter(pl.col("annotator").is_null())
+        assert table.columns == [{"contribution": "push"}.get(name, name) for name in expected.columns]
+        assert table.rows() == expected.rows()
+
+
 def test_what_a_run_has_not_is_empty_or_an_error(here, there, tmp_path):
     for run in (here, there):
         assert not run.has("groups") and run.table("groups").is_empty()

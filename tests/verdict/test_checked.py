@@ -13,7 +13,7 @@ import moral_entropy as me
 from moral_entropy.errors import UsageError
 from moral_entropy.pipeline import settle
 from moral_entropy.planning import next_votes
-from moral_entropy.verdict.checked import checks_of, gold_checks_of, spot_checks_of
+from moral_entropy.verdict.verdict import checks_of, gold_checks_of, spot_checks_of
 from moral_entropy.verification import verify
 
 FRAME = vote_frame(questions=("care",), n_items=150, seed=8)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 from scipy.special import expit
 
-from moral_entropy.verdict.checked import checks_needed, error_rate
+from moral_entropy.verdict.verdict import checks_needed, error_rate
 
 ENDLESS = 1e12
 

@@ -13,8 +13,7 @@ from scipy.stats import binomtest
 import moral_entropy as me
 from moral_entropy.planning import next_votes, worse_than_the_team
 from moral_entropy.rules.rules import rule_named
-from moral_entropy.verdict.figures import run_figures
-from moral_entropy.verdict.rates import ends_in_percent, pooled_rules, rule_groups
+from moral_entropy.verdict.figures import ends_in_percent, pooled_rules, rule_groups, run_figures
 from moral_entropy.verdict.summary import Summary
 
 

@@ -15,9 +15,8 @@ from scipy import stats
 import moral_entropy as me
 from moral_entropy.findings import Finding
 from moral_entropy.runs.run import findings_frame, read_run
-from moral_entropy.verdict.checked import error_rate
 from moral_entropy.verdict.figures import ORDER, run_figures
-from moral_entropy.verdict.verdict import answer_for
+from moral_entropy.verdict.verdict import answer_for, error_rate
 
 HIGH = Finding("fit", "converged", 0, level="bad", text="the fit did not converge")
 LOW = Finding("votes", "items_without_votes", 7, level="note", text="7 items have no vote")

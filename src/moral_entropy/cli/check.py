@@ -56,8 +56,7 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
     from moral_entropy.cli.screen import show
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.figures import ANNOTATOR, ORDER, run_figures
-    from moral_entropy.verdict.rates import leading_rates
+    from moral_entropy.verdict.figures import ANNOTATOR, ORDER, leading_rates, run_figures
 
     try:
         opened = read_run(run)

@@ -24,7 +24,8 @@ Item = Annotated[str, Argument(metavar="ITEM", help="The id of an item.")]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
 
 LONGEST_TEXT, LONGEST_NAME, WIDEST = 400, 24, 120
-STEPS = "vote: {vote:50} | : {bar:120} | push: {push:+z.2f} ({low:+z.2f} to {high:+z.2f}) | sum: {total:+z.2f}"
+ADDED = "contribution: {contribution:+z.2f} ({low:+z.2f} to {high:+z.2f}) | sum: {total:+z.2f}"
+STEPS = f"vote: {{vote:50}} | : {{bar:120}} | {ADDED}"
 
 
 def explain(run: Run, item: Item, question: Question = None, json: Json = False) -> None:
@@ -57,14 +58,14 @@ def waterfall(explanation: Explanation) -> Iterator[str | Table]:
     for row in rows:
         annotator, voted = (printable(row[name] or "", LONGEST_NAME) for name in ("annotator", "voted"))
         row["vote"] = "prior" if row["annotator"] is None else f"{annotator}: {voted}"
-    n_figures = max(len(row["vote"]) for row in rows) + (17 if rows[0]["low"] is None else 32)
+    n_figures = max(len(row["vote"]) for row in rows) + (24 if rows[0]["low"] is None else 32)
     # Every step is drawn from the sum before it to the sum after it, on one scale that holds zero.
     width, sums = max(min(window_width(), WIDEST) - n_figures, 10), [0.0, *(row["total"] for row in rows)]
     low, span = min(sums), (max(sums) - min(sums)) or 1.0
     zero, *columns = (round((value - low) / span * (width - 1)) for value in sums)
     for row, before, after in zip(rows, [zero, *columns], columns, strict=False):
         start, end = min(before, after), max(before, after) + 1
-        bar = " " * start + ("#" if row["push"] >= 0 else "=") * (end - start) + " " * (width - end)
+        bar = " " * start + ("#" if row["contribution"] >= 0 else "=") * (end - start) + " " * (width - end)
         row["bar"] = bar[:zero] + "|" + bar[zero + 1 :]
     yield rows_table(rows, STEPS, n_words=2)
     yield ""

@@ -25,7 +25,8 @@ from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import highest, tie_key
-from moral_entropy.verdict.sheet import KEYS, spot_checks
+from moral_entropy.verdict.figures import KEYS
+from moral_entropy.verdict.sheet import spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 SYSTEM = "system"

@@ -25,7 +25,7 @@ from moral_entropy.report.paper import interval_of, question_frame
 from moral_entropy.report.words import TEMPLATES, fill_template, order_notes, protocol, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
 from moral_entropy.runs.run import Run, as_run, cautions
-from moral_entropy.verdict.rates import ends_in_percent, pooled_rates
+from moral_entropy.verdict.figures import ends_in_percent, pooled_rates
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

@@ -17,7 +17,7 @@ from moral_entropy.report.words import RATES
 from moral_entropy.runs.folder import plain_facts
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.rates import best_reference
+from moral_entropy.verdict.figures import best_reference
 
 MAX_NAMES = 60
 """Annotators in a figure, those worth a look first; rules are drawn for as many questions and labels."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from moral_entropy.explanation import with_rivals
+from moral_entropy.explanation import with_alternatives
 from moral_entropy.items.states import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
@@ -58,9 +58,10 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     Returns
     -------
     dict
-        - items: one row per item and question, ids as texts, with `rival`, the label that the log-odds are against, and
-          `prior`, the log-odds before any vote;
-        - item_votes: row (of items), annotator, label, and push: what the vote adds to the log-odds after those before;
+        - items: one row per item and question, ids as texts, with `alternative`, the label that the log-odds are
+          against, and `prior`, the log-odds before any vote;
+        - item_votes: row (of items), annotator, label, and contribution: what the vote adds to the log-odds after those
+          before;
         - texts: item, text (cut, see `text_cut`), length (before the cut);
         - reasons: row (of items), ranking, rank, reason.
     """
@@ -80,7 +81,7 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     votes, texts = _votes(run, keyed), _texts(run, items)
-    items = with_rivals(run, items)
+    items = with_alternatives(run, items)
     items, votes = with_steps(run, items, votes)
     items = items.with_columns(pl.col("item").cast(pl.String))
     reasons = outliers.join(keyed.select("row", "question", pl.col("item").cast(pl.String)), on=["question", "item"])
@@ -148,14 +149,13 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
     """Add to items the prior's log-odds, and to their votes what each adds in its turn."""
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
     matrices = _matrices(run, votes)
-    prior_i, push_v = np.zeros(items.height), np.zeros(votes.height)
+    prior_i, contribution_v = np.zeros(items.height), np.zeros(votes.height)
     cast = votes.select("annotator", "label", item="row").with_row_index("vote")
     cast = cast.with_columns(items[name].gather(cast["item"]) for name in FIT)
     votes_of, priors = cast.partition_by(FIT, as_dict=True), defaultdict[tuple[Any, ...], dict[str, float]](dict)
-    for question, part, label, push in (
-        run.table("pushes", where=pl.col("annotator").is_null()).select(*FIT, "class", "push").iter_rows()
-    ):
-        priors[question, part][label] = push
+    by_label = run.table("contributions", where=pl.col("annotator").is_null()).select(*FIT, "class", "contribution")
+    for question, part, label, nats in by_label.iter_rows():
+        priors[question, part][label] = nats
     for key, rows in items.with_row_index("row").partition_by(FIT, as_dict=True).items():
         fit, row_i = fits[key], rows["row"].to_numpy()
         fitted, here = FittedStates.of(fit, priors[key]), votes_of.get(key, cast.head(0))
@@ -164,14 +164,14 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
         # Where several votes counted as one, the first has what they add together.
         vote_v = here["vote"].gather(once["at"].list.first()).to_numpy()
         start_i, end_i = (np.searchsorted(once["item"].to_numpy(), row_i, side=side) for side in ("left", "right"))
-        pairs, domains = rows.select("favoured", "rival").rows(), rows["domain"].to_list()
+        pairs, domains = rows.select("favoured", "alternative").rows(), rows["domain"].to_list()
         for n_votes in np.unique(end_i - start_i):
             at_n = np.flatnonzero(end_i - start_i == n_votes)
             vote_nt = start_i[at_n, None] + np.arange(n_votes)
             odds_nt = fitted.odds_after([domains[i] for i in at_n], log_vote_vz[vote_nt], [pairs[i] for i in at_n])
             prior_i[row_i[at_n]] = odds_nt[:, 0]
-            push_v[vote_v[vote_nt]] = np.diff(odds_nt, axis=1)
-    return items.with_columns(prior=pl.Series(prior_i)), votes.with_columns(push=pl.Series(push_v))
+            contribution_v[vote_v[vote_nt]] = np.diff(odds_nt, axis=1)
+    return items.with_columns(prior=pl.Series(prior_i)), votes.with_columns(contribution=pl.Series(contribution_v))
 
 
 def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[Any, Floats]]:

@@ -39,9 +39,9 @@ from moral_entropy.report.words import (
     votes_per_item,
 )  # fmt: skip
 from moral_entropy.runs.run import Run, cautions, read_findings
-from moral_entropy.verdict.checked import checks_of
-from moral_entropy.verdict.rates import pooled_rules
+from moral_entropy.verdict.figures import pooled_rules
 from moral_entropy.verdict.summary import outlying_people, reading_notes
+from moral_entropy.verdict.verdict import checks_of
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from moral_entropy import __version__
 from moral_entropy.findings import Finding
-from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
+from moral_entropy.items.contributions import prior_contributions, spoken_for, vote_contributions
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
 from moral_entropy.model.threads import available_cores
@@ -61,7 +61,7 @@ def small_tables(
     """
     frames = {
         "annotators": annotator_frame(consensus, outliers["annotator_summary"]),
-        "pushes": push_frame(consensus),
+        "contributions": contribution_frame(consensus),
         "entropy": entropy_frame(consensus, sums),
         "audit": audit.frame,
         "audit_rules": audit.rules,
@@ -339,19 +339,19 @@ def _bounds(fit: QuestionFit, interval: float) -> Floats:
     return bound_xakv
 
 
-def push_frame(consensus: Consensus) -> pl.DataFrame:
+def contribution_frame(consensus: Consensus) -> pl.DataFrame:
     """Return, fit by fit, the prior's rows, and one row per annotator, possible vote and label it is compared for."""
     columns, nothing = [], np.array([UNKNOWN])
     for f, fit in enumerate(consensus.fits):
         classes, labels = np.array(spoken_for(fit.ballot)[1]), np.arange(fit.ballot.n_labels)
-        pushes = [(nothing, nothing, prior_pushes(fit, consensus.interval))]
-        pushes += [(fit.ballot.annotator_a[chunk], labels, push_bavc)
-                   for chunk, push_bavc in vote_pushes(fit, consensus.interval)]  # fmt: skip
-        for annotator_a, voted_v, push_bavc in pushes:
-            a, v, c = (index.ravel() for index in np.indices(push_bavc.shape[1:]))
+        contributions = [(nothing, nothing, prior_contributions(fit, consensus.interval))]
+        contributions += [(fit.ballot.annotator_a[chunk], labels, ratio_bavc)
+                   for chunk, ratio_bavc in vote_contributions(fit, consensus.interval)]  # fmt: skip
+        for annotator_a, voted_v, ratio_bavc in contributions:
+            a, v, c = (index.ravel() for index in np.indices(ratio_bavc.shape[1:]))
             names = {"fit": np.full(len(a), f), "annotator": annotator_a[a], "voted": voted_v[v], "class": classes[c]}
-            columns.append(names | dict(zip(("push", "low", "high"), push_bavc.reshape(3, -1), strict=True)))
-    return _stacked(consensus, "pushes", columns)
+            columns.append(names | dict(zip(("contribution", "low", "high"), ratio_bavc.reshape(3, -1), strict=True)))
+    return _stacked(consensus, "contributions", columns)
 
 
 # --- The manifest ----------------------------------------------------------------------------------------------------

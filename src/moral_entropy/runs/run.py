@@ -6,6 +6,7 @@ next, compare, export and training take a `Run`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from moral_entropy.runs.folder import (
     write_table,
     writing,
 )
-from moral_entropy.schemas import BETWEEN, SCHEMAS
+from moral_entropy.schemas import ALIASES, BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
     from moral_entropy.explanation import Explanation
@@ -155,6 +156,10 @@ class Run:
             Which rows; all by default.
         """
         refuse_forked()
+        if name in ALIASES:
+            warnings.warn(f"the table {name!r} is {ALIASES[name]!r} since 0.3", DeprecationWarning, stacklevel=2)
+            names = {new: old for old, new in ALIASES.items()}
+            return self.table(ALIASES[name], where=where).rename(names, strict=False)
         if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None and name not in self.tables:
@@ -254,7 +259,7 @@ class Run:
     @cached_property
     def checked(self) -> pl.DataFrame:
         """What checked labels, or gold, say of the consensus, each rule and each annotator: how much is wrong."""
-        from moral_entropy.verdict.checked import checked_frame
+        from moral_entropy.verdict.verdict import checked_frame
 
         return checked_frame(self)
 
@@ -300,8 +305,7 @@ class Run:
     def check(self, *, maximum: Sequence[str] = (), minimum: Sequence[str] = (), strict: bool = False) -> list[Limit]:
         """Check figures of the run against limits, as `maximum=["uncertain=0.1"]`; each has an `outcome`."""
         from moral_entropy.rules.gate import check_limits
-        from moral_entropy.verdict.figures import run_figures
-        from moral_entropy.verdict.rates import leading_rates
+        from moral_entropy.verdict.figures import leading_rates, run_figures
 
         return check_limits(leading_rates(self), maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 

@@ -33,8 +33,8 @@ from moral_entropy.verdict.decisions import (
     agreed,
     with_decisions,
 )
-from moral_entropy.verdict.rates import wrong_by
-from moral_entropy.verdict.sheet import KEYS, make_sheet, spot_checks
+from moral_entropy.verdict.figures import KEYS, wrong_by
+from moral_entropy.verdict.sheet import make_sheet, spot_checks
 
 MOST_QUEUED = 5_000
 """Items that are queued in one order; more are offered once a new run is made."""

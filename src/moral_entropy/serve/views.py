@@ -28,8 +28,7 @@ from moral_entropy.report.words import shown_size, shown_title
 from moral_entropy.runs.run import Run
 from moral_entropy.serve.desk import CATEGORIES, Desk
 from moral_entropy.verdict.decisions import CAUSES, LABELLING, Decision, Key
-from moral_entropy.verdict.rates import mean_over_items, wrong_by
-from moral_entropy.verdict.sheet import KEYS
+from moral_entropy.verdict.figures import KEYS, mean_over_items, wrong_by
 from moral_entropy.verdict.verdict import verdict_of
 from moral_entropy.votes.table import Ints
 

@@ -21,7 +21,8 @@ import polars as pl
 from moral_entropy.errors import FileError, VotesError
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
-from moral_entropy.verdict.sheet import KEYS, spot_checks
+from moral_entropy.verdict.figures import KEYS
+from moral_entropy.verdict.sheet import spot_checks
 
 DECISIONS = "decisions.jsonl"
 """The file of a run folder that holds its decisions."""
@@ -57,13 +58,12 @@ class DecisionLog:
 
     def decided(self) -> dict[Key, Decision]:
         """Return the decision on every item that has one."""
-        pairs = ((key, agreed(by_person)) for key, by_person in self.standing().items())
-        return {key: entry for key, entry in pairs if entry is not None}
+        return {key: entry for key, people in self.standing().items() if (entry := agreed(people)) is not None}
 
     def conflicts(self) -> list[Key]:
         """Return the items on which people have decided differently, and nobody has settled it."""
-        by_key = self.standing().items()
-        return [key for key, by_person in by_key if len(_labelled(by_person)) > 1 and agreed(by_person) is None]
+        people = self.standing().items()
+        return [key for key, by_person in people if len(_labelled(by_person)) > 1 and agreed(by_person) is None]
 
     def append(self, entries: Sequence[Decision]) -> None:
         """Write decisions to the disk before this returns, whole; those that are there are not written again."""
@@ -73,16 +73,12 @@ class DecisionLog:
             if not lines:
                 return
             try:
-                handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-                try:
+                with self.path.open("ab", buffering=0) as file:
                     # After a crash the last line may be torn: what follows begins a line of its own.
-                    is_torn = self.path.stat().st_size > self._size
-                    text = ("\n" * is_torn + "".join(lines)).encode()
-                    if os.write(handle, text) < len(text):
+                    text = ("\n" * (file.tell() > self._size) + "".join(lines)).encode()
+                    if (file.write(text) or 0) < len(text):
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+                    os.fsync(file)
             except OSError as error:
                 msg = f"cannot write {self.path}: {error.strerror or error}. Nothing was decided; make room and repeat."
                 raise FileError(msg) from error
@@ -98,18 +94,18 @@ class DecisionLog:
         lines = text[: text.rfind(b"\n") + 1]
         self._size += len(lines)
         # A new list: whoever holds the old one keeps it as it was.
-        entries = [entry for line in lines.splitlines() if (entry := self._parse(line)) is not None]
-        self._entries = [*self._entries, *entries]
+        self._entries = [*self._entries, *filter(None, map(self._parse, lines.splitlines()))]
 
     def _parse(self, line: bytes) -> Decision | None:
         try:
             entry = json.loads(line)
-            repeated = entry["id"] in self._ids
+            if entry["id"] in self._ids:
+                return None
             self._ids.add(entry["id"])
+            return dict(entry)
         except (ValueError, KeyError, TypeError):
             self.n_torn += bool(line.strip())
             return None
-        return None if repeated else entry
 
 
 def standing(entries: Iterable[Decision]) -> dict[Key, dict[str, Decision]]:
@@ -144,9 +140,7 @@ def agreed(by_person: Mapping[str, Decision]) -> Decision | None:
     """Return the decision on an item: the last final one, else what all who have a label agree on; else None."""
     labelled = _labelled(by_person)
     final = [entry for entry in labelled if entry.get("final")]
-    if final:
-        return final[-1]
-    return labelled[-1] if len({entry["label"] for entry in labelled}) == 1 else None
+    return (final or labelled)[-1] if final or len({entry["label"] for entry in labelled}) == 1 else None
 
 
 def decided_rows(entries: Iterable[Decision], item: pl.DataType | None = None) -> pl.DataFrame:
@@ -159,20 +153,12 @@ def decided_rows(entries: Iterable[Decision], item: pl.DataType | None = None) -
     item
         Type of the items' ids; text when not given.
     """
-    entries = [entry for by_person in standing(entries).values() if (entry := agreed(by_person)) is not None]
     rows = [
-        {
-            "question": entry["question"],
-            "item": entry["item"],
-            "sheet": entry.get("sheet") or 0,
-            "purpose": "measure" if entry.get("sheet") else "repair",
-            "weight": entry.get("weight") or 0.0,
-            "answer": entry["label"],
-            "label": entry.get("was"),
-        }
-        for entry in entries
-    ]
-    frame = pl.DataFrame(rows, schema=SCHEMAS["spot_checks"])
+        (*key, entry.get("sheet") or 0, "measure" if entry.get("sheet") else "repair", entry.get("weight") or 0.0,
+         entry["label"], entry.get("was"))
+        for key, by_person in standing(entries).items() if (entry := agreed(by_person)) is not None
+    ]  # fmt: skip
+    frame = pl.DataFrame(rows, schema=SCHEMAS["spot_checks"], orient="row")
     return frame.cast(with_ids(SCHEMAS["spot_checks"], item=item or pl.String()))
 
 

@@ -1,9 +1,9 @@
-"""Figures of a run that `moral-entropy check` can put limits on, besides those on rules.
+"""Figures of a run: what votes alone say of its labels, the audit of rules pooled, and what `check` can put limits on.
 
-`error` is the share of wrong labels by spot check or gold and `accuracy` the rest; `uncertain` the share of uncertain
-labels, `votes_per_item` their mean, `alpha` Krippendorff's (the lowest question's). With `care/` before `uncertain` and
-`alpha` they are one question's, with `BLM:` before that one domain's. `annotators.below_chance` is the share of
-annotators whose votes are surely worse than guessing.
+In `run_figures` `error` is the share of wrong labels by spot check or gold and `accuracy` the rest; `uncertain` the
+share of uncertain labels, `votes_per_item` their mean, `alpha` Krippendorff's (the lowest question's). With `care/`
+before `uncertain` and `alpha` they are one question's, with `BLM:` before that one domain's. `annotators.below_chance`
+is the share of annotators whose votes are surely worse than guessing.
 
 Of one annotator there is `annotator:ann.accuracy`: the share of the votes that are the consensus label, of all
 questions, with `@gold` those that are gold's; with `care/` before it, one question's.
@@ -11,25 +11,192 @@ questions, with `@gold` those that are gold's; with `care/` before it, one quest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from moral_entropy.model.consensus import surely_below_chance
+from moral_entropy.model.consensus import Consensus, QuestionFit, surely_below_chance
 from moral_entropy.model.entropy import MOST_WRONG
+from moral_entropy.model.findings import VERY_THIN
+from moral_entropy.model.fit import log_posterior
+from moral_entropy.model.posterior import score
+from moral_entropy.model.search import maximise, share_start
 from moral_entropy.names import ALL
+from moral_entropy.rules.advice import accuracy_rows, with_leading_rates, wrong_rows
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.ties import DECIMALS, TIE
-from moral_entropy.verdict.rates import mean_over_items, wrong_by
-from moral_entropy.verdict.sheet import KEYS
+from moral_entropy.ties import DECIMALS, TIE, labels_of, tie_key
+from moral_entropy.votes.table import Floats
+
+KEYS = ["question", "item"]
 
 ORDER = ("unknown", "not yet", "ship soft", "ship")
 """Verdicts, from worst to best."""
 
 ANNOTATOR = "annotator:"
+
+METRICS: tuple[str, ...] = ("fpr", "fnr", "fdr", "for")
+"""The rates of a rule on two labels."""
+
+
+NORMAL_90 = 1.645
+"""Standard errors on either side of a 90% interval."""
+
+MARGIN = 1.25
+"""Wider by this factor: without it the range held the truth in 75 to 90% of the questions of MFTC's twin."""
+
+FEWEST_ITEMS = 10
+"""Items with votes below which no range of wrong labels is told: it would hold almost every share."""
+
+SAMPLE_VOTES, NEAR_ENOUGH, MAX_PASSES = 2_000_000, 1e-2, 300
+"""Votes that the paper's model is fitted to at most, and when its search ends: only a mean is wanted."""
+
+
+def label_facts(consensus: Consensus) -> list[dict[str, Any]]:
+    """Return what the first screen says of the labels of every fit.
+
+    Returns
+    -------
+    list
+        Per fit: majority_differs, the share of items whose label is not among the most voted, of levels not the median;
+        labels_nobody_chose, how many items have a label that no vote supports; wrong_low and wrong_high, see
+        `wrong_if_independent`.
+    """
+    facts = []
+    for fit in consensus.fits:
+        ballot, counts_ik = fit.ballot, fit.ballot.counts_ik
+        top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
+        if ballot.levels is not None:
+            share_ik = counts_ik / np.maximum(ballot.votes_i, 1)[:, None]
+            top_ik = np.arange(ballot.n_labels) == labels_of(share_ik, None, ordered=True)[:, None]
+        weight_i = ballot.count_i * ((ballot.votes_i > 0) & ~fit.known_i)
+        same_i = top_ik[np.arange(ballot.n_items), fit.label_i]
+        differs = float(weight_i @ ~same_i) / max(float(weight_i.sum()), 1.0)
+        low, high = wrong_if_independent(consensus, fit) or (None, None)
+        facts.append({"majority_differs": differs, "labels_nobody_chose": round(float(weight_i @ ~fit.supported_i)),
+                      "wrong_low": low, "wrong_high": high})  # fmt: skip
+    return facts
+
+
+def wrong_if_independent(consensus: Consensus, fit: QuestionFit) -> tuple[float, float] | None:
+    """Return between which shares of the labels are wrong if annotators err independently of each other.
+
+    The range runs from what the paper's model expects of the same labels, which takes votes at their word, to what the
+    published p admits, which does not; it is wider by a quarter either way, and by what chance may add (90%). On
+    simulated votes, and on twins of the moral corpora, the true share lay in it in at least nine of ten sets.
+
+    Returns
+    -------
+    tuple
+        The lower and the upper end; None for fewer than `FEWEST_ITEMS`, and below `VERY_THIN` votes per item, where
+        nothing tells errors from truth.
+    """
+    ballot, n_voted = fit.ballot, float(fit.ballot.count_i[fit.ballot.votes_i > 0].sum())
+    if n_voted < FEWEST_ITEMS or ballot.n_votes < VERY_THIN * np.count_nonzero(ballot.votes_i):
+        return None
+    published = np.arange(ballot.n_items), fit.label_i
+    paper_i, own_i = 1.0 - _paper_p(consensus, fit)[published], 1.0 - fit.p_ik[published]
+    weight_i = ballot.count_i / ballot.count_i.sum()
+    ends = float(weight_i @ paper_i), float(weight_i @ own_i)
+    chance = NORMAL_90 * math.sqrt(float(weight_i**2 @ (paper_i * (1.0 - paper_i))))
+    return max(min(ends) / MARGIN - chance, 0.0), min(max(ends) * MARGIN + chance, 1.0)
+
+
+def _paper_p(consensus: Consensus, fit: QuestionFit) -> Floats:
+    """Compute label probabilities at the mode of the paper's model, which begins at the vote shares."""
+    patterns, options = fit.patterns, replace(consensus.options, model="paper")
+    posterior = log_posterior(consensus.votes, fit.ballot, patterns, consensus.priors, options)
+    sample = posterior.sample(SAMPLE_VOTES)
+    mode = maximise(sample, share_start(sample), tolerance=NEAR_ENOUGH, max_passes=MAX_PASSES).at
+    return patterns.spread(score(patterns, posterior.states, mode, options.threads)[0])
+
+
+def wrong_by(run: Run, column: str) -> pl.Expr:
+    """Return how probably an item's label is wrong by one of its probabilities, in the table of items."""
+    two = pl.col("question").is_in([question.name for question in run.questions if question.positive is not None])
+    p = pl.col(column)
+    return pl.when(two).then(pl.min_horizontal(p, 1.0 - p)).otherwise(1.0 - p)
+
+
+def mean_over_items(run: Run, value: pl.Expr) -> float:
+    """Average a value of the table of items over all items."""
+    mean = run.scan("items").select((value * pl.col("count")).sum() / pl.col("count").sum())
+    return float(mean.collect(engine="streaming").item() or 0.0)
+
+
+def leading_rates(run: Run) -> pl.DataFrame:
+    """Return the audit of rules with the rates that lead by their plain names."""
+    return with_leading_rates(run.rules, expected=run.model == "mixed")
+
+
+def pooled_rates(run: Run, reference: str = "consensus") -> dict[tuple[str, str], dict[str, Any]]:
+    """Return figures of rules pooled over questions and domains, by rule and metric.
+
+    With more than two labels `disagreement` is about the label itself: an item labelled wrong differs on two of its
+    labels when each is graded against the rest.
+    """
+    frame = leading_rates(run).filter(reference=reference, domain=ALL)
+    pooled = frame.filter(pl.col("metric") != "disagreement", question=ALL, label=ALL).drop_nulls("value").to_dicts()
+    wrong = [row for row in wrong_rows(frame) if row["value"] is not None]
+    rows = [row for row in (*pooled, *wrong, *accuracy_rows(frame)) if row["question"] == ALL]
+    return {(row["rule"], row["metric"]): row for row in rows}
+
+
+def best_reference(run: Run) -> str:
+    """Name what the rules of a run are held against first: gold where there is any, else the consensus."""
+    return "gold" if "gold" in run.rules["reference"] else "consensus"
+
+
+def rule_groups(run: Run) -> list[list[str]]:
+    """Group the audited rules: those of a group give every item the same label."""
+    like = pl.coalesce(pl.col("same_as").replace("", None), "rule").str.join("\n")
+    alike = run.table("audit_rules").group_by("rule", maintain_order=True).agg(like=like)
+    return alike.group_by("like", maintain_order=True).agg("rule")["rule"].to_list()
+
+
+def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]:
+    """Return the rules, pooled over questions and domains: names (of rules that label alike), reference, figures.
+
+    With two labels the figures are fpr, fnr, fdr, for, disagreement and accuracy; with more, the last two alone, of
+    those rules that name one label. The consensus itself is among them where they are held against gold.
+    """
+    reference = reference or best_reference(run)
+    rates, metrics = pooled_rates(run, reference), METRICS
+    if run.model == "mixed" and reference == "consensus":
+        metrics += tuple(f"thresholded_{name}" for name in METRICS)
+    metrics = () if any(question.positive is None for question in run.questions) else metrics
+    matches = []
+    for group in [*rule_groups(run), *([["consensus"]] if reference == "gold" else [])]:
+        # With more than two labels a rule that names one label stands for those that label alike.
+        names = sorted(group, key=lambda name: (name, "accuracy") not in rates)
+        if (names[0], "accuracy") in rates:
+            rows = {metric: rates.get((names[0], metric)) for metric in (*metrics, "disagreement", "accuracy")}
+            figures = {metric: row and {name: row[name] for name in ("value", "low", "high", "n")}
+                       for metric, row in rows.items()}  # fmt: skip
+            matches.append({"names": names, "reference": reference, "figures": figures})
+    return matches
+
+
+def ends_in_percent(low: float, high: float) -> tuple[str, str]:
+    """Show the ends of an interval of a share in per cent, rounded outward.
+
+    Examples
+    --------
+    >>> ends_in_percent(0.00951, 0.0311), ends_in_percent(0.209, 0.221)
+    (('0.9', '3.2'), ('20', '23'))
+    """
+    digits = 1 if high < 0.0995 else 0
+    units = math.floor(tie_key(low * 100 * 10**digits)), math.ceil(tie_key(high * 100 * 10**digits))
+    lower, upper = (f"{max(unit, 0) / 10**digits:z.{digits}f}" for unit in units)
+    return lower, upper
+
+
+# --- What `check` can put limits on -----------------------------------------------------------------------------------
 
 Row = dict[str, Any]
 
@@ -48,10 +215,8 @@ def run_figures(run: Run, *, annotators: bool = True, domains: bool = True) -> d
     figures["votes_per_item"] = _row(mean_over_items(run, pl.col("n_votes")), n=figures["uncertain"]["n"])
     alphas = run.table("agreement").filter((pl.col("domain") == ALL) | domains, statistic="krippendorff_alpha")
     lowest_first = pl.col("domain") != ALL, pl.col("value").round(DECIMALS)
-    alphas = alphas.sort(*lowest_first, nulls_last=True, maintain_order=True)
-    rows = {
-        _name("alpha", row): _row(row["value"], row["low"], row["high"], row["n"] or 0) for row in alphas.to_dicts()
-    }
+    alphas = alphas.sort(*lowest_first, nulls_last=True, maintain_order=True).with_columns(pl.col("n").fill_null(0))
+    rows = {_name("alpha", row): {name: row[name] for name in _row(None)} for row in alphas.to_dicts()}
     figures |= {"alpha": next(iter(rows.values()), _row(None)), **rows}
     # Without checked labels there is no value, and no limit holds.
     figures |= {"error": _row(None), "accuracy": _row(None)}
@@ -76,9 +241,8 @@ def _uncertain(run: Run, scopes: Iterable[tuple[str, ...]]) -> Iterator[tuple[st
     """Yield the share of labels whose chance of error is above ¼: of all, and by each of the scopes."""
     count, is_uncertain = pl.col("count"), wrong_by(run, "p") > MOST_WRONG + TIE
     cells = run.scan("items").group_by("domain", "question").agg(count.sum(), value=(count * is_uncertain).sum())
-    sums = cells.sort("domain", "question").collect(engine="streaming")
+    sums, total = cells.sort("domain", "question").collect(engine="streaming"), pl.col("value", "count").sum()
     for scope in scopes:
-        total = pl.col("value", "count").sum()
         rows = sums.drop_nulls(scope).group_by(scope, maintain_order=True).agg(total) if scope else sums.select(total)
         for row in rows.iter_rows(named=True):
             yield _name("uncertain", row), _row(row["value"] / max(row["count"], 1.0), n=round(row["count"]))
@@ -89,11 +253,9 @@ def _uncertain(run: Run, scopes: Iterable[tuple[str, ...]]) -> Iterator[tuple[st
 
 def _below_chance(run: Run) -> Row:
     rows = run.annotators.select("annotator", "below_chance", "n_votes").drop_nulls("below_chance")
-    if rows.is_empty():
-        return _row(None)
     surely = surely_below_chance(rows["below_chance"].to_numpy(), rows["n_votes"].to_numpy())
-    doubtful = rows.with_columns(surely=pl.Series(surely)).group_by("annotator").agg(pl.col("surely").any())
-    return _row(float(doubtful["surely"].sum()) / doubtful.height, n=doubtful.height)
+    worse = rows.with_columns(worse=pl.Series(surely)).group_by("annotator").agg(pl.col("worse").any())["worse"]
+    return _row(float(worse.sum()) / len(worse) if len(worse) else None, n=len(worse))
 
 
 def _annotators(run: Run) -> Iterator[tuple[str, Row]]:

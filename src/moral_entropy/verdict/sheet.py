@@ -27,7 +27,7 @@ from moral_entropy.runs.folder import change_manifest, note_files
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.rates import wrong_by
+from moral_entropy.verdict.figures import KEYS, wrong_by
 from moral_entropy.votes.labels import match_label
 from moral_entropy.votes.source import Source, open_source
 from moral_entropy.votes.table import Floats, Ints, refuse
@@ -39,7 +39,6 @@ MOST_CHECKED = 1 / 3
 """Share of the items up to which they are drawn from blocks."""
 
 Purpose = Literal["measure", "repair"]
-KEYS = ["question", "item"]
 ANSWER = "answer"
 
 
@@ -70,17 +69,16 @@ def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints
     """
     end_i = np.cumsum(count_i[order_i])
     total = round(float(end_i[-1])) if len(end_i) else 0
+    rng = np.random.default_rng([seed, n])
     if MOST_CHECKED * total < n < total:
         # At random, as blocks of one or two would weigh very unequally.
-        unit_b = np.random.default_rng([seed, n]).choice(total, n, replace=False)
-        at, times = np.unique(np.searchsorted(end_i, unit_b, side="right"), return_counts=True)
-        return order_i[at], times.astype(float) * (total / n)
-    edge_b = np.arange(n + 1) * total // n if n < total else np.arange(total + 1)
-    unit_b = np.random.default_rng([seed, n]).integers(edge_b[:-1], edge_b[1:])
-    at_b = np.searchsorted(end_i, unit_b, side="right")
+        unit_b, size_b = rng.choice(total, n, replace=False), np.full(n, total / n)
+    else:
+        edge_b = np.arange(n + 1) * total // n if n < total else np.arange(total + 1)
+        unit_b, size_b = rng.integers(edge_b[:-1], edge_b[1:]), np.diff(edge_b).astype(float)
     # An item that stands for many can be drawn for several blocks.
-    at, inverse = np.unique(at_b, return_inverse=True)
-    return order_i[at], np.bincount(inverse, weights=np.diff(edge_b).astype(float), minlength=len(at)).astype(float)
+    at, inverse = np.unique(np.searchsorted(end_i, unit_b, side="right"), return_inverse=True)
+    return order_i[at], np.bincount(inverse, weights=size_b, minlength=len(at)).astype(float)
 
 
 def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.DataFrame:
@@ -101,10 +99,9 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.D
         question, item, sheet, purpose, weight, answer (empty).
     """
     earlier, rows = spot_checks(run), run.scan("items").with_row_index("row")
+    left_out = earlier.lazy().select(KEYS)
     # Without earlier sheets names stay on disk: there may be very many.
-    unseen = rows
-    if not earlier.is_empty():
-        unseen = rows.join(earlier.lazy().select(KEYS), on=KEYS, how="anti", maintain_order="left")
+    unseen = rows if earlier.is_empty() else rows.join(left_out, on=KEYS, how="anti", maintain_order="left")
     items = unseen.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
     if items.is_empty():
         msg = f"every item of {run.where} is on an earlier sheet already."
@@ -116,17 +113,14 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.D
     else:
         seed = int(run.manifest["seed"]) + 1_000 * number
         drawn_b, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed)
+    drawn = pl.DataFrame({"row": items["row"].gather(drawn_b), "weight": weight})
+    if purpose == "measure":
         # In the order of the votes: the order of certainty would tell.
-        back = np.argsort(drawn_b, kind="stable")
-        drawn_b, weight = drawn_b[back], weight[back]
-    row_b = items["row"].gather(drawn_b)
-    names = rows.filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
-    sheet = pl.DataFrame({"row": row_b, "weight": weight}).join(
-        names.collect(engine="streaming"), on="row", how="left", maintain_order="left"
-    )
+        drawn = drawn.sort("row")
+    names = rows.filter(pl.col("row").is_in(drawn["row"].implode())).select("row", *KEYS).collect(engine="streaming")
     empty = pl.lit(None, dtype=pl.String)
-    sheet = sheet.with_columns(sheet=pl.lit(number, dtype=pl.Int32), purpose=pl.lit(purpose), answer=empty, label=empty)
-    return _as_rows(sheet)
+    facts = {"sheet": pl.lit(number, dtype=pl.Int32), "purpose": pl.lit(purpose), "answer": empty, "label": empty}
+    return _as_rows(drawn.join(names, on="row", how="left", maintain_order="left").with_columns(**facts))
 
 
 def _as_rows(sheet: pl.DataFrame) -> pl.DataFrame:

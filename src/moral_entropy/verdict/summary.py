@@ -22,11 +22,9 @@ from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, cautions
 from moral_entropy.schemas import BETWEEN
-from moral_entropy.verdict.checked import gold_sums
-from moral_entropy.verdict.figures import run_figures
-from moral_entropy.verdict.rates import pooled_rules
+from moral_entropy.verdict.figures import pooled_rules, run_figures
 from moral_entropy.verdict.sheet import ROWS, sheet_name
-from moral_entropy.verdict.verdict import n_labels
+from moral_entropy.verdict.verdict import gold_sums, n_labels
 
 NARROW, WIDE = 80, 120
 """Columns of the screen: at least and at most."""

@@ -1,22 +1,337 @@
-"""Can these labels be shipped? What is known, in plain words.
+"""Can these labels be shipped? Checked labels → the share of all labels that is wrong, and an answer in plain words.
 
-Votes cannot say how many labels are wrong: annotators who share a mistake agree on it. So without checked labels
-there is no answer. With checked labels there is a share of wrong ones, and an answer against a tolerance: the better,
-the more is tolerated and the fewer are wrong.
+Votes cannot say how many labels are wrong: annotators who share a mistake agree on it. So without checked labels there
+is no answer. With them there is one against a tolerance: the better, the more is tolerated and the fewer are wrong.
+
+Labels are checked by a spot check or, where none was made, by gold. Sheets of several spot checks add up; those made to
+repair labels measure nothing. The interval is Jeffreys', narrower where labels were drawn in proportion to their risk.
+Whether labels are shown to be good enough rests on the exact bounds of Clopper and Pearson.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.special import expit, log_expit, logit
 
 from moral_entropy.findings import many
+from moral_entropy.items.states import positions
 from moral_entropy.options import TOLERANCE
-from moral_entropy.runs.run import Run, cautions
-from moral_entropy.verdict.checked import Checks, ErrorRate, checks_needed, checks_of
-from moral_entropy.verdict.rates import mean_over_items, wrong_by
-from moral_entropy.verdict.sheet import ROWS
+from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
+from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
+from moral_entropy.runs.run import Question, Run, cautions
+from moral_entropy.ties import DECIMALS
+from moral_entropy.verdict.figures import KEYS, annotator_shares, mean_over_items, pooled_rates, wrong_by
+from moral_entropy.verdict.sheet import MOST_CHECKED, ROWS, spot_checks
+from moral_entropy.votes.table import UNKNOWN, Floats
+
+SLOPE, SLOPE_SD = 1.0, 0.5
+"""How steeply the logit of the true risk follows that of p, before any label is checked: as p says, give or take. Over
+sets with gold it is 0.4 to 1.9."""
+
+MOST_CHECKS = 100_000
+"""Largest number of checks that anybody is told to make."""
+
+FIGURES = ("checked", "wrong", "value", "low", "high")
+CHECKED = pl.Schema(dict.fromkeys(("kind", "name"), pl.String()) | dict.fromkeys(FIGURES, pl.Float64()))
+CHECKED["checked"] = pl.Int64()
+
+
+@dataclass(frozen=True)
+class ErrorRate:
+    """The share of all labels that is wrong.
+
+    Parameters
+    ----------
+    checked, wrong
+        How many labels were checked, and how many of them are wrong; a tie that is broken at random counts as a part.
+    value, low, high
+        The share, and its interval.
+    at_least, bound
+        Exact bounds of the share (Clopper and Pearson): each is missed in at most one sheet of twenty (for an interval
+        of 90%), whatever the share.
+    """
+
+    checked: int
+    wrong: float
+    value: float
+    low: float
+    high: float
+    at_least: float
+    bound: float
+
+
+def error_rate(
+    wrong_j: Floats | Sequence[float], population: float, *, weight_j: Floats | Sequence[float] | None = None,
+    risk_j: Floats | None = None, mass: float = 0.9,
+) -> ErrorRate:  # fmt: skip
+    """Estimate the share of wrong labels from checked ones.
+
+    Parameters
+    ----------
+    wrong_j
+        Whether each checked label is wrong.
+    population
+        How many labels there are. What is checked is known: where most of them were, the interval is narrow.
+    weight_j
+        For how many labels each stands.
+    risk_j
+        How probably each is wrong by p, where one label was drawn from each block of labels that are alike in it.
+    mass
+        Mass of the interval.
+
+    Examples
+    --------
+    >>> rate = error_rate([1] * 8 + [0] * 42, 10_000)
+    >>> round(rate.low, 2), rate.value, round(rate.high, 2)
+    (0.09, 0.16, 0.26)
+    """
+    wrong = np.asarray(wrong_j, dtype=float)
+    weight = np.ones(len(wrong)) if weight_j is None else np.asarray(weight_j, dtype=float)
+    total = float(weight.sum())
+    if not total:
+        return ErrorRate(0, 0.0, float("nan"), 0.0, 1.0, 0.0, 1.0)
+    share, worth = float(wrong @ weight) / total, total**2 / float(weight @ weight)
+    gain = 1.0 if risk_j is None else _gain(wrong, weight / total, risk_j, worth)
+    return _rate(len(wrong), float(wrong.sum()), share, worth, population, mass, gain)
+
+
+def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> float:
+    """Return by how much less the share varies than over labels drawn without regard to their risk.
+
+    In a block of labels with the risk r one draw varies by r (1 - r), and without blocks by share (1 - share). How
+    steeply the true risk follows that of p is learnt from the checked labels themselves.
+    """
+    share = float(wrong_j @ weight_j)
+    if wrong_j.min() == wrong_j.max():
+        return 1.0
+    # Late: few commands need it, and it takes long to load.
+    from scipy.optimize import minimize
+
+    x_j = logit(np.clip(risk_j, 1e-6, 1.0 - 1e-6))
+    sign_j, off_j = 2.0 * wrong_j - 1.0, x_j - np.average(x_j, weights=weight_j)
+
+    def penalised(at: Floats) -> float:
+        # The logit of the risk is a + b x: a is free, b is drawn towards `SLOPE`.
+        likelihood = (weight_j * worth) @ log_expit(sign_j * (at[0] + at[1] * off_j))
+        return float((at[1] - SLOPE) ** 2 / (2.0 * SLOPE_SD**2) - likelihood)
+
+    at = minimize(penalised, [float(logit(share)), SLOPE], tol=1e-9).x
+    true_j = expit(at[0] + at[1] * off_j)
+    return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
+
+
+def _rate(
+    checked: int, wrong: float, share: float, worth: float, population: float, mass: float, gain: float = 1.0
+) -> ErrorRate:
+    """Return the share with its interval; `worth` is how many equally weighted checks there are (Kish 1965)."""
+    unseen = max(1.0 - checked / population, 0.0)
+    if unseen < 1e-9:
+        return ErrorRate(checked, wrong, share, share, share, share, share)
+    # Sampling without replacement is worth that many draws with it.
+    n = np.asarray(worth / unseen)
+    low, high = (float(end) for end in jeffreys_interval(share * n * gain, n * gain, mass))
+    at_least, bound = (float(end) for end in exact_interval(share * n, n, mass))
+    low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
+    return ErrorRate(checked, wrong, share, low, high, at_least, bound)
+
+
+def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
+    """Return how many random checks would show that no more than `tolerance` is wrong, if `share` is.
+
+    None where the share is not below the tolerance, or where it would take more than anybody checks.
+
+    Examples
+    --------
+    >>> checks_needed(0.05, 0.10)
+    107
+    >>> checks_needed(0.12, 0.10) is None
+    True
+    """
+    if share >= tolerance:
+        return None
+
+    def shown(n: int) -> bool:
+        return bool(exact_interval(np.asarray(share * n), np.asarray(n), mass)[1] <= tolerance)
+
+    n = 1 + bisect_left(range(1, MOST_CHECKS + 1), True, key=shown)
+    return n if n <= MOST_CHECKS else None
+
+
+class Checks(NamedTuple):
+    """The checked labels of a run.
+
+    Parameters
+    ----------
+    by
+        "spot check" or "gold".
+    error
+        The share of the consensus' labels that is wrong.
+    worst
+        The same if every label on a row left blank is wrong.
+    population
+        How many labels there are of which the checked ones are a part.
+    blank
+        Rows of the sheets that have no answer.
+    rows
+        The checked items of a spot check: question, item, truth, label, weight. None where gold was used.
+    """
+
+    by: Literal["spot check", "gold"]
+    error: ErrorRate
+    worst: ErrorRate
+    population: float
+    blank: int = 0
+    rows: pl.DataFrame | None = None
+
+
+def checks_of(run: Run) -> Checks | None:
+    """Return the checked labels of a run: by spot checks, else by gold; None where nothing was checked."""
+    return spot_checks_of(run) or gold_checks_of(run)
+
+
+def gold_sums(run: Run) -> pl.DataFrame:
+    """Count, by question and part, all labels, those with gold (`n`; `squares` of their weights) and the wrong ones."""
+    has_gold, weight = pl.col("gold").is_not_null(), pl.col("count")
+    sums = run.scan("items").group_by("question", "part").agg(
+        items=weight.sum(),
+        n=weight.filter(has_gold).sum(),
+        squares=weight.filter(has_gold).pow(2).sum(),
+        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
+    )  # fmt: skip
+    return sums.sort("question", "part").collect(engine="streaming")
+
+
+def gold_checks_of(run: Run) -> Checks | None:
+    """Count the labels that gold says are wrong.
+
+    None where there is no gold, where it was used as evidence, and where a column was only guessed to be gold: nobody
+    said that its answers are right.
+    """
+    if run.manifest.get("use_gold") or "gold" in run.manifest["guessed"]:
+        return None
+    n_all, n_gold, squares, wrong = gold_sums(run).select(pl.col("items", "n", "squares", "wrong").sum()).row(0)
+    if not n_gold:
+        return None
+    error = _rate(round(n_gold), wrong, wrong / n_gold, n_gold**2 / squares, n_all, run.interval)
+    return Checks("gold", error, error, n_all)
+
+
+def how_wrong(run: Run) -> pl.Expr:
+    """Return whether a label is wrong by its `truth`: 0 or 1, and of the levels of a scale ½ within one level."""
+    wrong = (pl.col("truth") != pl.col("label")).cast(pl.Float64)
+    for question in run.questions:
+        if question.levels:
+            rank_of = {label: rank for rank, label in enumerate(question.labels)}
+            rank, truth = (pl.col(name).replace_strict(rank_of, default=None, return_dtype=pl.Int64)
+                           for name in ("label", "truth"))  # fmt: skip
+            here = pl.col("question") == question.name
+            wrong = pl.when(here).then((rank - truth).abs().clip(0, 2) / 2.0).otherwise(wrong)
+    return wrong
+
+
+def spot_checks_of(run: Run) -> Checks | None:
+    """Return the answers of the sheets that measure, with the weights of all of them together; None without any."""
+    rows = spot_checks(run).filter(pl.col("purpose") == "measure")
+    rows = rows.filter(pl.col("answer").is_not_null().any().over("sheet"))
+    if rows.is_empty():
+        return None
+    items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode()))
+    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "published", "risk", now="label")
+    rows = rows.rename({"answer": "truth"}).join(items, on=KEYS, how="inner", maintain_order="left")
+    # Of a run whose labels are the answers, what was wrong before.
+    rows = rows.with_columns(label=pl.coalesce("label", "now"))
+    # A sheet counts as often as it has rows, and within it each row by its block.
+    weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
+    answered, every = rows.drop_nulls("truth").with_columns(weight), rows.with_columns(weight)
+    population = float(sum(fit["items_counted"] for fit in run.manifest["questions"]))
+    # Each item of a sheet was drawn from a block of its own unless weights are small.
+    in_blocks = bool((rows.group_by("sheet").agg(pl.col("weight").min())["weight"] >= 1.0 / MOST_CHECKED).all())
+    # A row is left blank where the answer is hard: nobody knows that its label is right.
+    error, worst = (
+        error_rate(sheet.select(wrong).to_series().to_numpy(), population, weight_j=sheet["weight"].to_numpy(),
+                   risk_j=sheet["risk"].to_numpy() if in_blocks and sheet is answered else None, mass=run.interval)
+        for sheet, wrong in ((answered, how_wrong(run)), (every, pl.col("truth").ne_missing(pl.col("label"))))
+    )  # fmt: skip
+    return Checks("spot check", error, worst, population, every.height - answered.height, answered)
+
+
+def checked_frame(run: Run) -> pl.DataFrame:
+    """Return what the checks found of the consensus, of each rule and of each annotator: `CHECKED`.
+
+    Annotators come worst first, those who are surely wrong most often; their intervals are exact.
+    """
+    checks = checks_of(run)
+    if checks is None:
+        return pl.DataFrame(schema=CHECKED)
+    error, labels = checks.error, None
+    rows = [("consensus", "consensus", error.checked, error.wrong, error.value, error.low, error.high)]
+    if checks.rows is None:
+        rates = pooled_rates(run, "gold")
+        for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
+            if (row := rates.get((name, "disagreement"))) is not None:
+                # Where gold knows all labels, there is no interval.
+                no_ends = error.checked >= checks.population or row["low"] is None
+                low, high = (row["value"],) * 2 if no_ends else (row["low"], row["high"])
+                rows.append(("rule", name, row["n"], row["value"] * row["n"], row["value"], low, high))
+    else:
+        rows += _rules(run, checks, checks.rows)
+        labels = checks.rows.lazy().select(*KEYS, "truth", count=pl.lit(1.0))
+    wrong = (pl.col("n") - pl.col("right")).round(DECIMALS)
+    people = annotator_shares(run, labels).filter(question="").select(
+        kind=pl.lit("annotator"), name="annotator", checked="n", wrong=wrong, value=1.0 - pl.col("right") / pl.col("n"),
+        low=1.0 - pl.col("high"), high=1.0 - pl.col("low"),
+    )  # fmt: skip
+    worst_first = people.sort(-pl.col("low").round(DECIMALS), maintain_order=True)
+    return pl.concat([pl.DataFrame(rows, schema=CHECKED, orient="row"), worst_first])
+
+
+def _rules(run: Run, checks: Checks, rows: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Yield what each hard rule got wrong on the checked items that have votes: rows of `CHECKED`."""
+    best = (run.manifest.get("best_rule") or {}).get("rule")
+    names = [*run.table("audit_rules")["rule"].unique(maintain_order=True).to_list(), *([best] if best else [])]
+    votes = run.table("votes", where=pl.col("item").is_in(rows["item"].unique().implode()))
+    parts = [(question, rows.filter(question=question.name)) for question in run.questions]
+    weight_j = np.concatenate([part["weight"].to_numpy() for _, part in parts])
+    for name in dict.fromkeys(names):
+        try:
+            rule = rule_named(name)
+        except Exception:
+            # A rule of a package that is not installed here.
+            continue
+        wrong_j = np.concatenate([_wrong_of(rule, question, part, votes) for question, part in parts])
+        labelled = ~np.isnan(wrong_j)
+        if not rule.soft and labelled.any():
+            rate = error_rate(wrong_j[labelled], checks.population, weight_j=weight_j[labelled], mass=run.interval)
+            yield "rule", name, rate.checked, rate.wrong, rate.value, rate.low, rate.high
+
+
+def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats:
+    """Return how probably the rule's label is wrong, item by item; NaN where it says nothing."""
+    labels = list(question.labels)
+    truth_j = positions(rows["truth"], labels, default=UNKNOWN)
+    if rule.sees == PUBLISHED.sees:
+        published_j = positions(rows["published"], labels, default=UNKNOWN)
+        return np.where(rows["published"].is_null(), np.nan, published_j != truth_j)
+    cast = votes.filter(question=question.name).join(rows.select("item").with_row_index("at"), on="item")
+    counts_jk = np.zeros((rows.height, len(labels)), dtype=np.int64)
+    np.add.at(counts_jk, (cast["at"].to_numpy(), positions(cast["label"], labels, default=0)), 1)
+    if question.positive is None:
+        if rule.name != PLURALITY.name:
+            return np.full(rows.height, np.nan)
+        score_jk = np.stack([rule.scores(counts_jk, k) for k in range(len(labels))], axis=1)
+        return np.asarray(1.0 - score_jk[np.arange(rows.height), truth_j])
+    positive = labels.index(question.positive)
+    yes_j = rule.scores(counts_jk, positive)
+    return np.where(truth_j == positive, 1.0 - yes_j, yes_j)
+
+
+# --- Can these labels be shipped? ------------------------------------------------------------------------------------
 
 Answer = Literal["ship", "ship soft", "not yet", "unknown"]
 Status = Literal["ready", "care", "stop", "unknown"]
@@ -120,7 +435,6 @@ def answer_for(error: ErrorRate, tolerance: float, claimed: float) -> Literal["s
 
     Examples
     --------
-    >>> from moral_entropy.verdict.checked import error_rate
     >>> few, more = (error_rate([1] * k + [0] * (50 - k), 1_000) for k in (1, 8))
     >>> answer_for(few, 0.1, 0.02), answer_for(more, 0.1, 0.15), answer_for(more, 0.1, 0.05)
     ('ship', 'ship soft', 'not yet')

@@ -131,19 +131,19 @@ function track(value, low, high) {
 /** What the prior and every vote add to the log-odds, and their sum. */
 function waterfall(item) {
   const voted = (vote) => (D.anonymous ? `a vote for ${vote.label}` : `${vote.annotator} voted ${vote.label}`);
-  const steps = [["before any vote (the prior)", item.prior], ...(votesOf.get(item.row) || []).map((vote) => [voted(vote), vote.push])];
+  const steps = [["before any vote (the prior)", item.prior], ...(votesOf.get(item.row) || []).map((vote) => [voted(vote), vote.contribution])];
   let sum = 0;
-  const list = steps.map(([name, push]) => ({ name, push, from: sum, to: (sum += push) }));
+  const list = steps.map(([name, contribution]) => ({ name, contribution, from: sum, to: (sum += contribution) }));
   const reach = Math.max(1, ...list.flatMap((step) => [Math.abs(step.from), Math.abs(step.to)]));
-  const line = (name, push, from, to, kind) => {
+  const line = (name, contribution, from, to, kind) => {
     const mark = make("i", { class: kind });
     Object.assign(mark.style, { left: `${50 + (48 * Math.min(from, to)) / reach}%`, width: `${(48 * Math.abs(to - from)) / reach}%` });
-    return make("li", {}, make("span", { class: "who" }, name), make("span", { class: "push" }, signed(push)), make("span", { class: "fall", "aria-hidden": "true" }, mark));
+    return make("li", {}, make("span", { class: "who" }, name), make("span", { class: "contribution" }, signed(contribution)), make("span", { class: "fall", "aria-hidden": "true" }, mark));
   };
-  const lines = list.map((step) => line(step.name, step.push, step.from, step.to, step.push >= 0 ? "plus" : "minus"));
+  const lines = list.map((step) => line(step.name, step.contribution, step.from, step.to, step.contribution >= 0 ? "plus" : "minus"));
   lines.push(line("together", sum, 0, sum, "sum"));
   const p = 1 / (1 + Math.exp(-sum));
-  return make("div", {}, make("p", { class: "muted" }, `What each vote adds, in nats: to the left for ${item.rival}, to the right for ${item.favoured}.`),
+  return make("div", {}, make("p", { class: "muted" }, `What each vote adds, in nats: to the left for ${item.alternative}, to the right for ${item.favoured}.`),
     make("ul", { class: "waterfall", "data-p": p, "data-sum": sum }, ...lines), make("p", {}, inWords(item)));
 }
 

@@ -80,12 +80,12 @@ function choice(key, text, act, chosen = false) {
 
 /** What the prior and every vote add to the log-odds, and their sum. */
 function waterfall(explained) {
-  const steps = explained.steps.map((step) => [step.annotator == null ? "before any vote (the prior)" : [bdi(step.annotator), " voted ", bdi(step.voted)], step.push, step.total - step.push, step.total]);
+  const steps = explained.steps.map((step) => [step.annotator == null ? "before any vote (the prior)" : [bdi(step.annotator), " voted ", bdi(step.voted)], step.contribution, step.total - step.contribution, step.total]);
   const sum = explained.steps.at(-1).total, reach = Math.max(1, ...steps.flatMap((step) => [Math.abs(step[2]), Math.abs(step[3])]));
-  const line = (name, push, from, to, kind) => {
+  const line = (name, contribution, from, to, kind) => {
     const mark = make("i", { class: kind });
     Object.assign(mark.style, { left: `${50 + (48 * Math.min(from, to)) / reach}%`, width: `${(48 * Math.abs(to - from)) / reach}%` });
-    return make("li", {}, make("span", {}, name), make("span", { class: "push" }, signed(push)), make("span", { class: "fall", "aria-hidden": "true" }, mark));
+    return make("li", {}, make("span", {}, name), make("span", { class: "contribution" }, signed(contribution)), make("span", { class: "fall", "aria-hidden": "true" }, mark));
   };
   const bounds = explained.p_low == null ? "" : ` (${explained.p_low.toFixed(2)}–${explained.p_high.toFixed(2)})`;
   return make("div", {}, make("p", { class: "muted" }, `What each vote adds, in nats: to the left for ${explained.against}, to the right for ${explained.towards}.`),

@@ -1,9 +1,9 @@
-"""Pushes: how much a vote changes the log-odds; log-likelihood ratios from each annotator's confusion matrix.
+"""Contributions: how much a vote changes the log-odds; log-likelihood ratios from each annotator's confusion matrix.
 
 Takes a `QuestionFit`, returns the ratio at the mode and its interval over the draws. With two labels the posterior
-log-odds of an item are the prior's plus the pushes of its votes, so that a waterfall of them explains p. Where items
-may lie between labels, pushes are those between the labels themselves, and the prior's is that of the labels' shares:
-they say which way a vote pulls, and at most how far.
+log-odds of an item are the prior's plus the contributions of its votes, so that a waterfall of them explains p. Where
+items may lie between labels, contributions are those between the labels themselves, and the prior's is that of the
+labels' shares: they say which way a vote pulls, and at most how far.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ def spoken_for(ballot: Ballot) -> tuple[int, tuple[int, ...]]:
     return 0, tuple(range(1, ballot.n_labels))
 
 
-def prior_pushes(fit: QuestionFit, interval: float) -> Floats:
-    """Return the prior log-odds, as pushes of one annotator with one possible vote: see `vote_pushes`."""
-    return _pushes(fit.ballot, fit.prevalence_k[None, :, None], fit.prevalence_sk[:, None, :, None], interval)
+def prior_contributions(fit: QuestionFit, interval: float) -> Floats:
+    """Return the prior log-odds, as contributions of one annotator with one possible vote: see `vote_contributions`."""
+    return _contributions(fit.ballot, fit.prevalence_k[None, :, None], fit.prevalence_sk[:, None, :, None], interval)
 
 
-def vote_pushes(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Floats]]:
-    """Yield the pushes of every possible vote, in nats, in batches of annotators: `push_bavc`.
+def vote_contributions(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Floats]]:
+    """Yield the contributions of every possible vote, in nats, in batches of annotators: `ratio_bavc`.
 
-    Axes: **b** the push at the mode and the two ends of its interval over the draws (NaN without draws), **a**
+    Axes: **b** the contribution at the mode and the two ends of its interval over the draws (NaN without draws), **a**
     annotator, **v**oted, **c** label compared with the baseline, see `spoken_for`.
     """
     for start in range(0, fit.ballot.n_annotators, ANNOTATORS_AT_ONCE):
         chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
-        yield chunk, _pushes(fit.ballot, fit.confusion_akv[chunk], fit.confusion_sakv[:, chunk], interval)
+        yield chunk, _contributions(fit.ballot, fit.confusion_akv[chunk], fit.confusion_sakv[:, chunk], interval)
 
 
-def _pushes(ballot: Ballot, at_akv: Floats, draws_sakv: Floats, interval: float) -> Floats:
+def _contributions(ballot: Ballot, at_akv: Floats, draws_sakv: Floats, interval: float) -> Floats:
     base, classes = spoken_for(ballot)
     n_annotators, _, n_votes = at_akv.shape
-    push_bavc = np.full((3, n_annotators, n_votes, len(classes)), np.nan)
+    ratio_bavc = np.full((3, n_annotators, n_votes, len(classes)), np.nan)
     for c, k in enumerate(classes):
-        push_bavc[0, ..., c] = np.log(at_akv[:, k]) - np.log(at_akv[:, base])
+        ratio_bavc[0, ..., c] = np.log(at_akv[:, k]) - np.log(at_akv[:, base])
         if len(draws_sakv):
             ratio_sp = np.log(draws_sakv[:, :, k] / draws_sakv[:, :, base]).reshape(len(draws_sakv), -1)
             bounds_bp = central_interval(np.ascontiguousarray(ratio_sp.T), interval)
-            push_bavc[1:, ..., c] = np.reshape(bounds_bp, (2, n_annotators, n_votes))
-    return push_bavc
+            ratio_bavc[1:, ..., c] = np.reshape(bounds_bp, (2, n_annotators, n_votes))
+    return ratio_bavc
