@@ -335,7 +335,7 @@ def next_votes(
 
 def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.DataFrame:
     """Return the open items of one fit that further votes may put right."""
-    label_i, top_i = fit.label_of(fit.p_ik)
+    code_i, top_i = fit.label_of(fit.p_ik)
     at_i = first(np.where(fit.open_i, 1.0 - top_i, np.nan), max(CANDIDATES * n, LEAST_CANDIDATES))
     right_i = labels_put_right(fit, at_i)
     mix_zk, p_iz = None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk, fit.p_iz
@@ -345,10 +345,11 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
     votes = (fit.times_ic.indptr, fit.times_ic.indices, fit.vote_azv, fit.votes_a)
     repeats = bool(run.manifest["anonymous"])
     annotator_i = choose_votes(p_iz, *votes, mix_zk=mix_zk, repeats=repeats, allowed_a=fit.allowed_a)[1][at_i]
+    label_i = pl.Series(fit.labels, dtype=pl.String).gather(code_i[at_i])
     columns = ("question", "item", "domain", "p_text", pl.col("n_votes").cast(pl.Int64))
     rows = fit.items[at_i].select(*columns).with_columns(
         annotator=fit.annotators.clone().extend_constant(None, 1).gather(annotator_i % (len(fit.annotators) + 1)),
-        labels_right=pl.Series(right_i), label=pl.Series(fit.labels, dtype=pl.String).gather(label_i[at_i]), p=pl.Series(top_i[at_i]),
+        labels_right=pl.Series(right_i), label=label_i, p=pl.Series(top_i[at_i]),
     )  # fmt: skip
     if by_name:
         rows = rows.drop_nulls("annotator")
