@@ -38,8 +38,12 @@ DATA, PAGE, TABLE = ROOT / ".." / "shared" / "data", ROOT / "docs/evidence/ratin
 SETS = ("trecrag24_9judges", "web", "popquorn_offensiveness", "moralstrength_strength9", "nflx_video", "cebab_stars",
         "summeval", "mega_veridicality", "paraphrase")  # fmt: skip
 METHODS = ("own", "common", "graded", "share", "mean")
-ROWS = {"own": (0.0, 1.0, False), "common": (fitting.COMMON, fitting.OWN, False), "graded": (0.0, 0.0, True)}
-"""Weight of the common row, of the own prior, and whether rows are graded."""
+ROWS = {
+    "own": (0.0, 1.0, False),
+    "common": (fitting.COMMON, fitting.OWN, False),
+    "graded": (fitting.COMMON, fitting.OWN, True),
+}
+"""Weight of the common row, of the own prior, and whether rows are graded, whose weight is learnt."""
 
 
 def ordered_ballots(data: Path) -> Iterator[tuple[str, str, Votes, Ballot]]:

@@ -131,6 +131,35 @@ def test_labels_put_right_by_one_vote_is_the_value_of_information(run):
     assert (labels_put_right(fit, at_i) >= labels_put_right(fit, at_i, ahead=1) - 1e-12).all()
 
 
+def test_the_label_of_ordered_questions_is_the_median_here_too():
+    rng = np.random.default_rng(5)
+    item_v, value_v = np.repeat(np.arange(200), 3), np.repeat(rng.uniform(1, 6, 200), 3)
+    rating_v = np.clip(np.round(value_v + rng.normal(0, 1.3, 600)), 1, 6).astype(int)
+    run = audited(pl.DataFrame({"item": item_v, "annotator": np.tile(np.arange(3), 200), "rating": rating_v}))
+    [fit] = open_questions(run)
+    # The median of a million draws shared out by p, and not where its running sum passes a half.
+    level_i = [int(np.median(np.repeat(np.arange(6), np.round(1e6 * p_k).astype(int)))) for p_k in fit.p_ik]
+    p_i = fit.p_ik[np.arange(200), level_i]
+    assert (p_i < fit.p_ik.max(axis=1) - 0.01).sum() > 5, "no item whose median is not its likeliest level"
+    assert [fit.labels[level] for level in level_i] == run.items["label"].to_list()
+    curve = forecast(run).filter(question="(all)")
+    assert curve["uncertain"][0] == pytest.approx(np.mean(p_i < 0.75), abs=1e-12)
+    by_item = dict(zip(run.items["item"].to_list(), zip(level_i, p_i, strict=True), strict=True))
+    for item, reason in next_votes(run, 200).select("item", "reason").iter_rows():
+        level, p = by_item[item]
+        assert reason == f"rating: {fit.labels[level]} {round(100 * p)}% after 3 votes"
+    average_zv = np.tensordot(fit.votes_a / fit.votes_a.sum(), fit.vote_azv, axes=1)
+    for i in range(0, 200, 20):
+        gain = -p_i[i]
+        for v in range(6):
+            joint_k = (fit.p_iz[i] * average_zv[:, v]) @ fit.mix_zk * fit.p_ik[i] / (fit.p_iz[i] @ fit.mix_zk)
+            below, total = 0, joint_k.sum()
+            while joint_k[: below + 1].sum() < total / 2:
+                below += 1
+            gain += joint_k[below]
+        assert labels_put_right(fit, np.array([i]), ahead=1)[0] == pytest.approx(max(gain, 0.0), abs=1e-9)
+
+
 def test_further_votes_on_the_best_items_put_more_right_than_on_others():
     wrong = {"best": 0, "others": 0}
     for seed in range(4):

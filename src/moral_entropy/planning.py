@@ -39,7 +39,7 @@ from moral_entropy.names import ALL
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.ties import DECIMALS, TIE, tie_key
+from moral_entropy.ties import DECIMALS, TIE, labels_of, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 AHEAD = 3
@@ -89,6 +89,8 @@ class QuestionVotes:
         Who can be asked.
     open_i
         Items that neither gold nor a checked answer has settled.
+    ordered
+        Whether labels are levels of a scale: the label of an item is then their median.
     """
 
     question: str
@@ -105,6 +107,7 @@ class QuestionVotes:
     votes_a: Ints
     allowed_a: NDArray[np.bool_]
     open_i: NDArray[np.bool_]
+    ordered: bool
 
     @cached_property
     def count_ik(self) -> Floats:
@@ -125,6 +128,11 @@ class QuestionVotes:
         """How often each annotator is asked: as often as before, of those who can be."""
         weight_a = np.where(self.allowed_a, np.maximum(self.votes_a, 1e-9), 0.0)
         return np.asarray(weight_a / weight_a.sum())
+
+    def label_of(self, p_ik: Floats) -> tuple[Ints, Floats]:
+        """Return the label that some probabilities lead to, and its own: they need not sum to 1."""
+        label_i = labels_of(p_ik / p_ik.sum(axis=1, keepdims=True), None, ordered=self.ordered)
+        return label_i, p_ik[np.arange(len(p_ik)), label_i]
 
     def published(self, p_iz: Floats, count_ik: Floats, at_i: Ints) -> Floats:
         """Compute the probabilities that the run would publish of some items, from their states and counted votes."""
@@ -204,7 +212,7 @@ def _open(
     open_i = items["gold"].is_null().to_numpy() & ~_among(items["item"].cast(pl.String), answers)
     votes_a = cells["n_votes"].gather_every(n_cells).to_numpy()
     evidence = (times_ic, p_iz, vote_azv, states.states.mix_zk, p_ik, np.nan_to_num(text_ik), worth_i)
-    return QuestionVotes(fit["question"], labels, items, text, *evidence, votes_a, allowed_a, open_i)
+    return QuestionVotes(fit["question"], labels, items, text, *evidence, votes_a, allowed_a, open_i, "levels" in fit)
 
 
 def _counts(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Sequence[str]) -> csr_array:
@@ -258,14 +266,14 @@ def worse_than_the_team(run: Run) -> dict[str, dict[str, Any]]:
 def labels_put_right(fit: QuestionVotes, at_i: Ints, ahead: int = AHEAD) -> Floats:
     """Compute how many labels a further vote on some items is expected to put right, looking up to `ahead` votes ahead.
 
-    With m further votes of an average annotator it is E[max_k P(k | votes)] - max_k P(k), divided by m: the value of
+    With m further votes of an average annotator it is E[P(label | votes)] - P(label), divided by m: the value of
     information, per vote (the knowledge gradient of Frazier and Powell 2010, who take the best m as well).
     """
     average_zv = np.tensordot(fit.share_a, fit.vote_azv, axes=1)
     p_iz, p_ik = fit.p_iz[at_i], fit.p_ik[at_i]
     # The published p, whatever it is pooled with, is where the next vote starts from.
     ratio_ik = p_ik / np.maximum(p_iz @ fit.mix_zk, 1e-12)
-    now_i, best_i = p_ik.max(axis=1), np.zeros(len(p_ik))
+    now_i, best_i = fit.label_of(p_ik)[1], np.zeros(len(p_ik))
     for m in range(1, ahead + 1):
         ballots = list(combinations_with_replacement(range(len(fit.labels)), m))
         if m > 1 and len(ballots) > MOST_BALLOTS:
@@ -274,7 +282,7 @@ def labels_put_right(fit: QuestionVotes, at_i: Ints, ahead: int = AHEAD) -> Floa
         for votes in ballots:
             orders = factorial(m) / prod(factorial(votes.count(v)) for v in set(votes))
             chance_z = orders * np.prod(average_zv[:, list(votes)], axis=1)
-            right_i += (((p_iz * chance_z) @ fit.mix_zk) * ratio_ik).max(axis=1)
+            right_i += fit.label_of(((p_iz * chance_z) @ fit.mix_zk) * ratio_ik)[1]
         best_i = np.maximum(best_i, (right_i - now_i) / m)
     return np.where(best_i > TIE, best_i, 0.0)
 
@@ -327,7 +335,7 @@ def next_votes(
 
 def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.DataFrame:
     """Return the open items of one fit that further votes may put right."""
-    top_i = fit.p_ik.max(axis=1)
+    code_i, top_i = fit.label_of(fit.p_ik)
     at_i = first(np.where(fit.open_i, 1.0 - top_i, np.nan), max(CANDIDATES * n, LEAST_CANDIDATES))
     right_i = labels_put_right(fit, at_i)
     mix_zk, p_iz = None if len(fit.mix_zk) == len(fit.labels) else fit.mix_zk, fit.p_iz
@@ -337,7 +345,7 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
     votes = (fit.times_ic.indptr, fit.times_ic.indices, fit.vote_azv, fit.votes_a)
     repeats = bool(run.manifest["anonymous"])
     annotator_i = choose_votes(p_iz, *votes, mix_zk=mix_zk, repeats=repeats, allowed_a=fit.allowed_a)[1][at_i]
-    label_i = pl.Series(fit.labels, dtype=pl.String).gather(fit.p_ik[at_i].argmax(axis=1))
+    label_i = pl.Series(fit.labels, dtype=pl.String).gather(code_i[at_i])
     columns = ("question", "item", "domain", "p_text", pl.col("n_votes").cast(pl.Int64))
     rows = fit.items[at_i].select(*columns).with_columns(
         annotator=fit.annotators.clone().extend_constant(None, 1).gather(annotator_i % (len(fit.annotators) + 1)),
@@ -442,12 +450,12 @@ class _World:
 
     @property
     def uncertain_i(self) -> NDArray[np.bool_]:
-        return is_uncertain(self.p_ik.max(axis=1))
+        return is_uncertain(self.fit.label_of(self.p_ik)[1])
 
     @property
     def figures(self) -> Floats:
         """Items, uncertain ones and wrong labels, each item as often as it counts."""
-        wrong_i = self.p_ik.argmax(axis=1) != self.truth_i
+        wrong_i = self.fit.label_of(self.p_ik)[0] != self.truth_i
         return np.array([self.weight_i.sum(), self.uncertain_i @ self.weight_i, wrong_i @ self.weight_i])
 
     def vote(self, at_j: Ints) -> None:
@@ -564,4 +572,5 @@ def _wrong_after(fit: QuestionFit, n_votes: int, rng: Rng) -> float:
         annotator_i = rng.choice(len(weight_a), size=SIMULATED, p=weight_a)
         vote_i = _draw(fit.confusion_sakv[draw_i, annotator_i, truth_i], rng)
         log_ik += np.log(mean_akv[annotator_i, :, vote_i])
-    return float(np.mean(log_ik.argmax(axis=1) != truth_i))
+    label_i = labels_of(softmax(log_ik, axis=1), None, ordered=fit.ballot.levels is not None)
+    return float(np.mean(label_i != truth_i))

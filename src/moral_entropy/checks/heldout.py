@@ -33,9 +33,6 @@ MOST_VOTES = 1_000_000
 VOTES_AT_ONCE = 100_000
 """Votes whose chances are computed together."""
 
-TOLERANCE = 1e-3
-"""Of the refits, in standard errors: a thousandth of one changes no prediction that matters."""
-
 
 def check_heldout(consensus: Consensus, *, seed: int = 0, folds: int = 5, advance: Advance = ignore) -> list[Finding]:
     """Predict left-out votes of every fit.

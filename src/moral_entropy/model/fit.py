@@ -20,7 +20,6 @@ from moral_entropy.model.consensus import (
 from moral_entropy.model.copies import Groups, count_once, find_copies, first_of, joined
 from moral_entropy.model.draws import draw, summarise
 from moral_entropy.model.findings import warn_about
-from moral_entropy.model.graded import STRENGTH
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
@@ -252,8 +251,7 @@ def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Prio
     pseudo_g[: ballot.n_labels] = alpha_k
     # What is known of an annotator from elsewhere counts in full.
     own_akv = OWN * row_kv + (beta_akv - row_kv)
-    common = STRENGTH if ordered else COMMON
-    return Posterior(patterns, states, pseudo_g, own_akv, common, 2.0 * row_kv, threads=options.threads, graded=ordered)
+    return Posterior(patterns, states, pseudo_g, own_akv, COMMON, 2.0 * row_kv, threads=options.threads, graded=ordered)
 
 
 def _worth(ballot: Ballot, item_prior: ItemPrior | None) -> tuple[Floats, Floats] | None:

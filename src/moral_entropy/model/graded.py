@@ -1,8 +1,9 @@
 """Rows of raters on ordered levels: what a rater's own rows are drawn to, given expected votes by level.
 
-Half of it is the crowd's common row as the rater bends it: tilted up or down, to the middle or the ends, sharper or
-flatter. The other half is a graded row: a rating is the level plus a bias plus normal noise, rounded, open at both
-ends of the scale. Both are mixtures over a grid of types, whose shares are learnt from all raters.
+A third of it is the common row as the rater bends it: tilted up or down, to the middle or the ends, sharper or
+flatter. A third is a graded row: a rating is the level plus a bias plus normal noise, rounded, open at both ends of the
+scale. The last third is whichever of both the rater's votes make more probable. All are mixtures over a grid of types,
+whose shares are learnt from all raters. How many votes it weighs is learnt too.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from scipy.special import ndtr, softmax
+from scipy.optimize import brentq
+from scipy.special import digamma, ndtr, softmax
 
 from moral_entropy.votes.table import Floats
 
-STRENGTH = 15.0
-"""Votes' weight with which rows are drawn to both. Of 8, 15 and 25, and of graded rows beside the plain common row
-with 5, 10, 15, 30 and 60, this predicts left-out votes best on nine questions of seven sets (seed 0)."""
+STRENGTHS = (3.0, 30.0)
+"""Least and most votes' weight with which rows are drawn to it. Between them, the weight under which the expected votes
+are most probable: 3 to 30 on the nine ordered sets of the study."""
 
 BIASES, SPREADS = 9, 7
 """Graded types: biases within 1.5 levels of five, and spreads from .15 to 2.5 of them, on a geometric grid."""
@@ -59,20 +61,49 @@ def _rows(row_tkv: Floats) -> Floats:
     return np.asarray(row_tkv / row_tkv.sum(axis=-1, keepdims=True))
 
 
-def prior_rows(votes_akv: Floats, common_kv: Floats) -> Floats:
-    """Return what the rows of every rater are drawn to: half the bent common rows, half the graded ones."""
-    n_labels = len(common_kv)
+def prior_votes(votes_akv: Floats, common_kv: Floats) -> Floats:
+    """Return the pseudo-votes of every rater's rows: thirds of bent rows, of graded ones, and of both together."""
+    n_labels, n_raters = len(common_kv), len(votes_akv)
     bend_tv, sharp_t = _bends(n_labels)
     bent_tkv = _rows(softmax(sharp_t[..., None] * np.log(common_kv) + bend_tv[:, None, :], axis=-1))
-    return 0.5 * (_mixture(votes_akv, bent_tkv) + _mixture(votes_akv, graded_types(n_labels)))
+    row_tkv = np.concatenate([bent_tkv, graded_types(n_labels)])
+    log_at = votes_akv.reshape(n_raters, -1) @ np.log(row_tkv).reshape(len(row_tkv), -1).T
+    p_at = np.zeros_like(log_at)
+    for types in (slice(len(bent_tkv)), slice(len(bent_tkv), None), slice(None)):
+        p_at[:, types] += _probabilities(log_at[:, types]) / 3.0
+    row_akv = np.tensordot(p_at, row_tkv, axes=1)
+    return strength(votes_akv, row_akv) * row_akv
 
 
-def _mixture(votes_akv: Floats, row_tkv: Floats) -> Floats:
-    """Return every rater's mean row over the types, as probable as their expected votes by level make them."""
-    n_types = len(row_tkv)
-    log_at = votes_akv.reshape(len(votes_akv), -1) @ np.log(row_tkv).reshape(n_types, -1).T
+def _probabilities(log_at: Floats) -> Floats:
+    """Return how probable every type is for every rater, given the log likelihoods: shares are learnt with them."""
+    n_types = log_at.shape[1]
     share_t, p_at = np.full(n_types, 1.0 / n_types), np.empty_like(log_at)
     for _ in range(ROUNDS):
         p_at = softmax(log_at + np.log(share_t), axis=1)
         share_t = (p_at.sum(axis=0) + 1.0 / n_types) / (len(p_at) + 1.0)
-    return np.tensordot(p_at, row_tkv, axes=1)
+    return p_at
+
+
+def strength(votes_akv: Floats, row_akv: Floats) -> float:
+    """Return the weight, in votes, under which rows drawn around others make votes most probable: see `STRENGTHS`.
+
+    Votes of a row are then Dirichlet-multinomial.
+
+    Examples
+    --------
+    >>> row_akv = np.array([[[0.5, 0.5]]])
+    >>> strength(np.array([[[50.0, 50.0]]]), row_akv), strength(np.array([[[90.0, 10.0]]]), row_akv)
+    (30.0, 3.0)
+    """
+    total_ak, bounds = votes_akv.sum(axis=-1), np.log(STRENGTHS)
+
+    def slope(log_weight: float) -> float:
+        weight = np.exp(log_weight)
+        gain_akv = row_akv * (digamma(votes_akv + weight * row_akv) - digamma(weight * row_akv))
+        return float(gain_akv.sum() + (digamma(weight) - digamma(total_ak + weight)).sum())
+
+    for bound, sign in zip(bounds, (1.0, -1.0), strict=True):
+        if sign * slope(bound) <= 0.0:
+            return float(np.exp(bound).round(9))
+    return float(np.exp(brentq(slope, *bounds)))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from moral_entropy.model import kernels
-from moral_entropy.model.graded import prior_rows
+from moral_entropy.model.graded import prior_votes
 from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.states import States
 from moral_entropy.model.threads import over_blocks
@@ -256,7 +256,7 @@ class Posterior:
         common_kv = counts.votes_akv.sum(axis=0) + self.common_kv
         common_kv = common_kv / common_kv.sum(axis=-1, keepdims=True)
         if self.graded:
-            common_kv = prior_rows(counts.votes_akv, common_kv)
+            return Parameters(pseudo_dg, self.pseudo_akv + prior_votes(counts.votes_akv, common_kv))
         return Parameters(pseudo_dg, self.pseudo_akv + self.common * common_kv)
 
     def completed(self, counts: Counts) -> Parameters:

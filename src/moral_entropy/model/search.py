@@ -7,6 +7,7 @@ Coordinates are log ratios to the first of each simplex: those of the weights, d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -259,6 +260,11 @@ def find_mode(
     watch
         What is told of the steepness.
     """
+    if posterior.graded and _turned_first(posterior):
+        other = find_mode(turned(posterior), all_starts=False, watch=watch)[0]
+        optimum = maximise(posterior, mirrored(other.at), max_passes=1)
+        optimum = optimum._replace(passes=optimum.passes + other.passes, converged=other.converged)
+        return optimum, None, {"share": optimum.objective}
     sample = posterior.sample(SAMPLE_VOTES)
     sampled = sample is not posterior
     begin = dict(starts(sample)) if all_starts else {"share": share_start(sample)}
@@ -278,6 +284,34 @@ def find_mode(
         return optimum, None, {best: optimum.objective}
     second = _second_mode(sample, optima, best)
     return optimum, second, {name: rough.objective for name, rough in optima.items()}
+
+
+def _turned_first(posterior: Posterior) -> bool:
+    """Tell which way round the search goes: log ratios are to the first level, and of several modes it finds one.
+
+    The way is that of the votes, so that a scale turned round has the same mode.
+    """
+    votes_k = posterior.patterns.votes_c.reshape(posterior.patterns.n_annotators, -1).sum(axis=0).tolist()
+    return bool(votes_k < votes_k[::-1])
+
+
+def turned(posterior: Posterior) -> Posterior:
+    """Return the log posterior of the same votes with the scale turned round."""
+    patterns, last = posterior.patterns, posterior.patterns.n_labels - 1
+    code_v = patterns.code_v + last - 2 * (patterns.code_v % patterns.n_labels)
+    clamp_r = np.where(patterns.clamp_r == UNKNOWN, UNKNOWN, last - patterns.clamp_r).astype(patterns.clamp_r.dtype)
+    pseudo = mirrored(Parameters(posterior.pseudo_g[None], posterior.pseudo_akv))
+    return replace(
+        posterior, patterns=replace(patterns, code_v=code_v, clamp_r=clamp_r), pseudo_g=pseudo.weight_dg[0],
+        pseudo_akv=pseudo.confusion_akv, common_kv=np.asarray(posterior.common_kv)[::-1, ::-1],
+    )  # fmt: skip
+
+
+def mirrored(at: Parameters) -> Parameters:
+    """Return the parameters of a scale turned round: its levels, and the pairs of neighbours, in the other order."""
+    n_labels = at.confusion_akv.shape[-1]
+    parts = at.weight_dg[:, :n_labels], at.weight_dg[:, n_labels:]
+    return Parameters(np.concatenate([part[:, ::-1] for part in parts], axis=1), at.confusion_akv[:, ::-1, ::-1])
 
 
 def _second_mode(sample: Posterior, optima: dict[str, Optimum], best: str) -> SecondMode | None:

@@ -448,14 +448,17 @@ def _lewidi_entry(row: dict[str, Any], question: Question) -> dict[str, Any]:
 
 
 def _lewidi_distances(row: dict[str, Any], levels: Sequence[float]) -> dict[str, float]:
-    """Return LeWiDi-2025's distances: of soft label and votes; of levels also of the votes and the label, by range."""
+    """Return LeWiDi-2025's distances of soft label and votes, and of label and votes.
+
+    Of names the Manhattan distance and the error rate; of levels the Wasserstein distance in steps of the scale, and
+    the absolute distance over the length of the scale.
+    """
     share_k = np.array([row["annotations"].count(label) for label in row["labels"]]) / len(row["annotations"])
-    gap_k = np.array(row["soft_label"]) - share_k
+    gap_k, label = np.array(row["soft_label"]) - share_k, row["labels"].index(row["label"])
     if not levels:
-        return {"manhattan": float(np.abs(gap_k).sum())}
-    off_k = np.abs(np.array(levels) - levels[row["labels"].index(row["label"])]) / (levels[-1] - levels[0])
-    wasserstein = np.abs(gap_k.cumsum()[:-1]) @ np.diff(levels)
-    return {"wasserstein": float(wasserstein), "absolute_distance": float(off_k @ share_k)}
+        return {"manhattan": float(np.abs(gap_k).sum()), "error_rate": float(1.0 - share_k[label])}
+    off_k = np.abs(np.array(levels) - levels[label]) / (levels[-1] - levels[0])
+    return {"wasserstein": float(np.abs(gap_k.cumsum()).sum()), "absolute_distance": float(off_k @ share_k)}
 
 
 # --- Tasks and records of annotation tools ---------------------------------------------------------------------------
