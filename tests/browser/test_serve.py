@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from report_support import make_run, vote_frame
-from serve_support import decisions_of, serving
+from serve_support import decisions_of, serving, serving_here
 
 pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 pytest.importorskip("uvicorn", reason="the extra [serve] is not installed")
@@ -69,7 +69,7 @@ def run(plain, tmp_path):
 
 
 def test_fifty_checks_by_keyboard(run, chromium):
-    with serving(run) as server:
+    with serving_here(run) as server:
         visitor = Visitor(chromium, server)
         visitor.open("check")
         assert visitor.text("#progress") == "0 of 50 checked"
@@ -125,7 +125,7 @@ def test_twenty_settlements_by_keyboard_and_a_killed_server(run, chromium, arriv
         assert "does not answer" in visitor.text("#said")
         visitor.context.close()
     n_kept = 10 + arrived
-    with serving(run, "--who", "anna,bert") as server:
+    with serving_here(run, "anna", "bert") as server:
         visitor = Visitor(chromium, server)
         visitor.open("settle")
         visitor.page.keyboard.press("2")
@@ -148,7 +148,7 @@ def test_twenty_settlements_by_keyboard_and_a_killed_server(run, chromium, arriv
 
 @pytest.fixture(scope="module")
 def hostile_server(hostile_run, tmp_path_factory):
-    with serving(shutil.copytree(hostile_run, tmp_path_factory.mktemp("served") / "run")) as server:
+    with serving_here(shutil.copytree(hostile_run, tmp_path_factory.mktemp("served") / "run")) as server:
         for _ in range(30):
             item = server.view("settle")["item"]
             body = {name: item[name] for name in ("question", "item")} | {"why": (item["text"] or "")[:1000]}

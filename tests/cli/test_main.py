@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 import moral_entropy
 
 
@@ -18,12 +16,6 @@ def test_alone_it_prints_help(run):
 
 def test_it_knows_its_version(run):
     assert run("--version") == (0, f"moral-entropy {moral_entropy.__version__}\n", "")
-
-
-@pytest.mark.parametrize("command", ["audit", "check", "simulate"])
-def test_every_command_has_help_with_an_example(run, command):
-    code, out, _ = run(command, "--help")
-    assert code == 0 and f"Example: moral-entropy {command} " in out
 
 
 def test_no_escape_codes_without_a_terminal(run, monkeypatch):

@@ -9,6 +9,7 @@ import csv
 import os
 import random
 import re
+import shlex
 import shutil
 from importlib.metadata import version
 from pathlib import Path
@@ -123,18 +124,7 @@ CASES = {
     "validate": ["validate", "shared", "--checks", "heldout"],
     "train": ["train", "shared", "--model", "tfidf", "--labels", "soft", "-o", "model"],
     "predict": ["predict", "model", "texts.csv", "-o", "predicted.csv"],
-    "reproduce": [
-        "reproduce",
-        "--twins",
-        "--scale",
-        "0.01",
-        "--set",
-        "draws=10",
-        "--classifier",
-        "none",
-        "-o",
-        "twins/",
-    ],
+    "reproduce": shlex.split("reproduce --twins --scale 0.01 --set draws=10 --classifier none -o twins/"),
     "simulate": ["simulate", "-o", "made.parquet", "--items", "50", "--annotators", "4"],
     "spot_check": ["spot-check", "shared", "-n", "5"],
     "spot_check_answers": ["spot-check", "checked", "--answers", "checked/spot-check.csv"],
