@@ -113,14 +113,14 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.D
     else:
         seed = int(run.manifest["seed"]) + 1_000 * number
         drawn_b, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed)
-    drawn = pl.DataFrame({"row": items["row"].gather(drawn_b), "weight": weight})
+    sheet = pl.DataFrame({"row": items["row"].gather(drawn_b), "weight": weight})
     if purpose == "measure":
         # In the order of the votes: the order of certainty would tell.
-        drawn = drawn.sort("row")
-    names = rows.filter(pl.col("row").is_in(drawn["row"].implode())).select("row", *KEYS).collect(engine="streaming")
+        sheet = sheet.sort("row")
+    names = rows.filter(pl.col("row").is_in(sheet["row"].implode())).select("row", *KEYS).collect(engine="streaming")
     empty = pl.lit(None, dtype=pl.String)
     facts = {"sheet": pl.lit(number, dtype=pl.Int32), "purpose": pl.lit(purpose), "answer": empty, "label": empty}
-    return _as_rows(drawn.join(names, on="row", how="left", maintain_order="left").with_columns(**facts))
+    return _as_rows(sheet.join(names, on="row", how="left", maintain_order="left").with_columns(**facts))
 
 
 def _as_rows(sheet: pl.DataFrame) -> pl.DataFrame:

@@ -7,8 +7,10 @@ counted from votes and labels or was held against planted truths (`tests/truth/t
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from textwrap import wrap
 from typing import Any
 
@@ -120,15 +122,15 @@ class Summary:
 
     def record(self) -> dict[str, Any]:
         """Return the same as plain values, with the figures as numbers: what `audit --json` prints."""
-        run, manifest, paths, questions = self.run, self.run.manifest, dict[str, str](), []
-        for fit in manifest["questions"]:
-            # The share of every label is by the consensus; with two labels that of yes has its name.
-            yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
-            facts = {name: fit[name] for name in QUESTION if name in fit}
-            questions.append(facts | yes | {"shares": fit["prevalence"]})
-        if run.path is not None:
-            files = {"run": run.path, "report": run.path / REPORT, "spot_check": run.path / sheet_name(1)}
-            paths = {name: str(file) for name, file in files.items() if file.exists()}
+        run, manifest = self.run, self.run.manifest
+        files = {"run": "", "report": REPORT, "spot_check": sheet_name(1)} if run.path is not None else {}
+        paths = {name: str(run.folder / file) for name, file in files.items() if (run.folder / file).exists()}
+        # The share of every label is by the consensus; with two labels that of yes has its name.
+        questions = [
+            {name: fit[name] for name in QUESTION if name in fit} | {"shares": fit["prevalence"]}
+            | ({"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {})
+            for fit in manifest["questions"]
+        ]  # fmt: skip
         return {
             "version": manifest["version"],
             "source": manifest["input"]["source"],
@@ -255,14 +257,13 @@ def _sentences(run: Run) -> list[str]:
     texts = [facts["sentence"] for facts in [run.manifest.get("text_worth")] if facts]
     if run.verdict.error is not None:
         return [f"{run.verdict.title} {run.verdict.text}", *texts]
-    guessed = []
     if "gold" in run.manifest["guessed"]:
         column = short_name(run.manifest["columns"]["gold"])
-        guessed = [f"Column {column} looks like known answers; with --gold {column} they count as checked labels."]
+        texts.insert(0, f"Column {column} looks like known answers; with --gold {column} they count as checked labels.")
     sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
     lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
-    return [f"{lead}: check {many(min(ROWS, n_labels(run)), 'label')}{sheet}.", *guessed, *texts]
+    return [f"{lead}: check {many(min(ROWS, n_labels(run)), 'label')}{sheet}.", *texts]
 
 
 # --- Whom and what to look at ---------------------------------------------------------------------------------------
@@ -275,11 +276,11 @@ def _warnings(run: Run, findings: Sequence[Finding]) -> Iterator[str]:
     yield from (f"{finding.text}." for finding in findings if finding.level == "bad")
     yield from outlying_people(run, subjects)
     yield from (f"{finding.text}." for finding in findings if finding.level == "doubt")
-    many_questions = len(run.manifest["questions"]) > 1
+    fits = run.manifest["questions"]
     is_said = any(finding.metric == "unsupported_labels" and finding.is_warning for finding in findings)
-    for fit in () if is_said else run.manifest["questions"]:
+    for fit in () if is_said else fits:
         if unchosen := fit.get("labels_nobody_chose"):
-            about = f" on {short_name(fit['question'])}" if many_questions else ""
+            about = f" on {short_name(fit['question'])}" if len(fits) > 1 else ""
             yield f"{many(unchosen, 'item')}{about} {'has' if unchosen == 1 else 'have'} a label that nobody chose."
 
 
@@ -298,9 +299,9 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
     by_gold = run.verdict.checked_by == "gold"
     right, n = ("gold_accuracy", "gold_votes") if by_gold else (1.0 - pl.col("disagreement_others"), "n_votes")
     # Raters of a scale have findings of their own: to be a level off is no error of that kind.
-    scales = [question.name for question in run.questions if question.levels] if not by_gold else []
-    people = run.annotators.with_columns(right=right, n=n).filter(pl.col("n") >= FEW_VOTES).drop_nulls("right")
-    people = people.filter(~pl.col("question").is_in(scales))
+    scales = [question.name for question in run.questions if question.levels and not by_gold]
+    people = run.annotators.with_columns(right=right, n=n).drop_nulls("right")
+    people = people.filter(pl.col("n") >= FEW_VOTES, ~pl.col("question").is_in(scales))
     whom = "known answers" if by_gold else "the majority of the others"
     for (question, _), frame in people.group_by("question", "part", maintain_order=True):
         right_a, n_a = frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy()
@@ -319,14 +320,14 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
 
 
 def _commands(run: Run) -> dict[str, str]:
-    if run.path is None and run.manifest["command"]:
-        return {"keep": f"{run.manifest['command']} -o run/"}
-    if run.path is None:
-        return {"next": "run.spot_check()" if run.verdict.error is None else "run.save('run/')"}
-    path = run.path
+    path, is_checked = run.path, run.verdict.error is not None
+    if path is None:
+        command = run.manifest["command"]
+        call = "run.save('run/')" if is_checked else "run.spot_check()"
+        return {"keep": f"{command} -o run/"} if command else {"next": call}
     check = f"moral-entropy spot-check {path} --answers {path / sheet_name(1)} -o {path}-checked"
-    commands = {"next": check if run.verdict.error is None else f"moral-entropy next {path}"}
-    return commands | ({"report": str(path / REPORT)} if (path / REPORT).is_file() else {"tables": str(path)})
+    place = {"report": str(path / REPORT)} if (path / REPORT).is_file() else {"tables": str(path)}
+    return {"next": f"moral-entropy next {path}" if is_checked else check} | place
 
 
 # --- Text -----------------------------------------------------------------------------------------------------------
@@ -357,17 +358,15 @@ def _at_most(n_lines: int, texts: Sequence[str], width: int, lead: str, ending: 
              break_on_hyphens=False)
         for text in texts
     ]  # fmt: skip
-    lines: list[str] = []
-    for n, block in enumerate(blocks):
-        n_left = len(blocks) - n
-        room = n_lines - len(lines) - (n_left > 1 and sum(map(len, blocks[n:])) > n_lines - len(lines))
-        if len(block) > room:
-            if n == 0:
-                lines = [*block[: room - 1], f"{block[room - 1][: width - 2]} …"]
-                n_left -= 1
-            return [*lines, f"{lead}{n_left:,} {ending}"] if n_left and ending else lines
-        lines += block
-    return lines
+    if sum(map(len, blocks)) <= n_lines:
+        return [line for block in blocks for line in block]
+    room = n_lines - (len(blocks) > 1)
+    n_whole = bisect_right(list(accumulate(map(len, blocks))), room)
+    lines = [line for block in blocks[:n_whole] for line in block]
+    if not n_whole:
+        lines, n_whole = [*blocks[0][: room - 1], f"{blocks[0][room - 1][: width - 2]} …"], 1
+    n_left = len(blocks) - n_whole
+    return [*lines, f"{lead}{n_left:,} {ending}"] if n_left and ending else lines
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: int) -> Iterator[str]:

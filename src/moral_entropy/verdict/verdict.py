@@ -11,7 +11,7 @@ Whether labels are shown to be good enough rests on the exact bounds of Clopper 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -249,7 +249,7 @@ def spot_checks_of(run: Run) -> Checks | None:
     # A sheet counts as often as it has rows, and within it each row by its block.
     weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
     answered, every = rows.drop_nulls("truth").with_columns(weight), rows.with_columns(weight)
-    population = float(sum(fit["items_counted"] for fit in run.manifest["questions"]))
+    population = float(n_labels(run))
     # Each item of a sheet was drawn from a block of its own unless weights are small.
     in_blocks = bool((rows.group_by("sheet").agg(pl.col("weight").min())["weight"] >= 1.0 / MOST_CHECKED).all())
     # A row is left blank where the answer is hard: nobody knows that its label is right.
@@ -271,16 +271,18 @@ def checked_frame(run: Run) -> pl.DataFrame:
         return pl.DataFrame(schema=CHECKED)
     error, labels = checks.error, None
     rows = [("consensus", "consensus", error.checked, error.wrong, error.value, error.low, error.high)]
+    names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
     if checks.rows is None:
         rates = pooled_rates(run, "gold")
-        for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
-            if (row := rates.get((name, "disagreement"))) is not None:
+        for name, row in ((name, rates.get((name, "disagreement"))) for name in names):
+            if row is not None:
                 # Where gold knows all labels, there is no interval.
                 no_ends = error.checked >= checks.population or row["low"] is None
                 low, high = (row["value"],) * 2 if no_ends else (row["low"], row["high"])
                 rows.append(("rule", name, row["n"], row["value"] * row["n"], row["value"], low, high))
     else:
-        rows += _rules(run, checks, checks.rows)
+        best = (run.manifest.get("best_rule") or {}).get("rule")
+        rows += _rules(run, checks, checks.rows, filter(None, dict.fromkeys([*names, best])))
         labels = checks.rows.lazy().select(*KEYS, "truth", count=pl.lit(1.0))
     wrong = (pl.col("n") - pl.col("right")).round(DECIMALS)
     people = annotator_shares(run, labels).filter(question="").select(
@@ -291,14 +293,12 @@ def checked_frame(run: Run) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(rows, schema=CHECKED, orient="row"), worst_first])
 
 
-def _rules(run: Run, checks: Checks, rows: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+def _rules(run: Run, checks: Checks, rows: pl.DataFrame, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
     """Yield what each hard rule got wrong on the checked items that have votes: rows of `CHECKED`."""
-    best = (run.manifest.get("best_rule") or {}).get("rule")
-    names = [*run.table("audit_rules")["rule"].unique(maintain_order=True).to_list(), *([best] if best else [])]
     votes = run.table("votes", where=pl.col("item").is_in(rows["item"].unique().implode()))
     parts = [(question, rows.filter(question=question.name)) for question in run.questions]
     weight_j = np.concatenate([part["weight"].to_numpy() for _, part in parts])
-    for name in dict.fromkeys(names):
+    for name in names:
         try:
             rule = rule_named(name)
         except Exception:
@@ -334,9 +334,7 @@ def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.Data
 # --- Can these labels be shipped? ------------------------------------------------------------------------------------
 
 Answer = Literal["ship", "ship soft", "not yet", "unknown"]
-Status = Literal["ready", "care", "stop", "unknown"]
-
-STATUS: dict[Answer, Status] = {"ship": "ready", "ship soft": "care", "not yet": "stop", "unknown": "unknown"}
+STATUS = {"ship": "ready", "ship soft": "care", "not yet": "stop"}
 
 ENOUGH = 20
 """Checked labels below which nothing shows that p admits its errors."""
@@ -367,7 +365,7 @@ class Verdict:
     answer: Answer
     title: str
     text: str
-    status: Status
+    status: str
     error: ErrorRate | None
     checked_by: str
     tolerance: float
@@ -379,13 +377,12 @@ def verdict_of(run: Run) -> Verdict:
     if checks is None:
         n_high = sum(finding.severity == "high" for finding in cautions(run))
         first = f"{many(n_high, 'warning')} to settle first" if n_high else "check some labels"
-        check = f"check {ROWS:,} labels." if n_labels(run) > ROWS else "check the labels."
         text = (
-            f"Votes cannot show mistakes that annotators share: {check} Fill in spot-check.csv of the run folder (in "
-            f"Python: run.spot_check). {needed_sentence(run)}"
+            f"Votes cannot show mistakes that annotators share: check {f'{ROWS}' if n_labels(run) > ROWS else 'the'} "
+            f"labels. Fill in spot-check.csv of the run folder (in Python: run.spot_check). {needed_sentence(run)}"
         )
-        title = f"Votes alone cannot tell: {first}."
-        return Verdict("unknown", title, text, "stop" if n_high else "unknown", None, "", tolerance)
+        title, status = f"Votes alone cannot tell: {first}.", "stop" if n_high else "unknown"
+        return Verdict("unknown", title, text, status, None, "", tolerance)
     claimed = mean_over_items(run, wrong_by(run, "p"))
     answer = answer_for(checks.worst, tolerance, claimed)
     title, *sentences = _checks_say(run, checks, tolerance, claimed, answer)
