@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.feature_extraction.text import CountVectorizer
 from train_support import needs_minilm, small_bert, texts_and_truth
 
 import moral_entropy as me
@@ -18,12 +19,13 @@ from moral_entropy.planning import next_votes
 from moral_entropy.report.export import export_run
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.train import texts as texts_module
+from moral_entropy.train.classifier import TOKEN, spaced
 from moral_entropy.train.run import run_training
 from moral_entropy.train.texts import (
     WORTHS,
+    count_words,
     cross_fit,
     embed_texts,
-    group_texts,
     left_out_losses,
     measure_worth,
     read_texts,
@@ -99,12 +101,41 @@ def test_a_text_is_never_predicted_from_its_own_votes_nor_a_copys():
     assert ((before[:, 1] > 0.5) == care_i).mean() > 0.9
 
 
+def test_words_are_counted_as_scikit_learn_counts_them(monkeypatch):
+    texts = [
+        *texts_and_truth(200)[0],
+        "",
+        "Café, cafe\u0301; 我爱你 我爱",
+        "שָׁלוֹם  x",
+        "a",
+        "a b a b " * 30,
+        "long" * 999,
+        "我爱你",
+    ]
+    for most in (50_000, 40):
+        monkeypatch.setattr(texts_module, "MOST_FEATURES", most)
+        vectorizer = CountVectorizer(
+            ngram_range=(1, 2), token_pattern=TOKEN, preprocessor=spaced, min_df=2, max_features=most
+        )
+        wanted_if = vectorizer.fit_transform(texts)
+        count_if, words = count_words(texts)
+        assert len(words) == wanted_if.shape[1] and len(set(words)) == len(words)
+        for f, word in enumerate(words):
+            if (place := vectorizer.vocabulary_.get(word)) is not None:
+                assert_allclose(count_if[:, [f]].toarray(), wanted_if[:, [place]].toarray())
+        missing = {*words} - {*vectorizer.vocabulary_}
+        # Of words that are equally frequent either may be the last to be kept.
+        assert most == 40 or not missing
+        least = wanted_if.sum(axis=0).min()
+        assert all(count_if[:, [f]].sum() == least for f, word in enumerate(words) if word in missing)
+
+
 def test_near_identical_texts_are_one_group_and_others_are_not():
     rng = np.random.default_rng(0)
     words = np.array([f"w{n}" for n in range(300)])
     texts = [" ".join(rng.choice(words, 40)) for _ in range(100)]
     near = [text.replace(text.split()[0], "other", 1) for text in texts[:30]]
-    group_i = group_texts([*texts, *near], read_texts([*texts, *near]).x_if)
+    group_i = read_texts([*texts, *near]).group_i
     assert len(np.unique(group_i[:100])) == 100
     assert (group_i[100:] == group_i[:30]).mean() > 0.9
 
