@@ -156,6 +156,64 @@ def votes_frame(n_items=400, *, n_votes=2, right=0.75, seed=0, shuffled=False, w
     return pl.DataFrame(rows, schema=["item", "annotator", "label", "text"], orient="row"), care_i
 
 
+SCRIPTS = {
+    "German": (
+        "der Zug fährt über Brücke und Straße früh größer schön",
+        "schmerz verletz",
+        "un{}lich Kopf{} {}Haft Ge{}e",
+    ),
+    "Chinese": ("今 天 气 很 好 我 们 去 公 园 看 见 只 小 猫 在 树 下 睡", "伤害 痛苦", "{}"),
+    "Japanese": ("今日は 天気が 良い 電車 家 川 本 道 街", "痛い 苦しみ", "{}"),
+    "Thai": ("วันนี้ อากาศ ดี รถไฟ บ้าน แม่น้ำ ถนน เมือง", "เจ็บ ทุกข์", "{}"),
+    "Arabic": ("القطار يصل اليوم إلى المدينة والبيت القديم النهر", "ظلم جرح", "ال{} {}وا وال{} {}هم"),
+    "Hebrew": ("היום הרכבת מגיעה לעיר הגדולה ליד הנהר", "כאב פצע", "ה{} {}ים של{} ב{}"),
+    "Russian": ("поезд приходит сегодня вечером старый дом ещё ёлка", "боль обид", "{}ный {}АМИ по{} {}но"),
+    "Hindi": ("आज मौसम अच्छा है रेल घर नदी किताब", "दर्द दुःख", "{}"),
+    "emoji": ("the train sky paper bridge market https://t.co/x &amp; &#39; &amp;#39;", "😢 💔", "{}"),
+}
+"""Words that say nothing, stems that say yes, and the forms that these take."""
+UNBLANKED = ("Chinese", "Japanese", "Thai")
+
+
+def texts_in(script, n_items=500, seed=0):
+    """Texts in which one word in some form says yes; where it stands; whether it is there."""
+    rng = np.random.default_rng(seed)
+    filler, stems, forms = (words.split() for words in SCRIPTS[script])
+    yes_i, texts = rng.random(n_items) < 0.4, []
+    for yes in yes_i:
+        words = list(rng.choice(filler, rng.integers(6, 12)))
+        word = [rng.choice(forms).format(rng.choice(stems))] * bool(yes)
+        texts.append(("" if script in UNBLANKED else " ").join([*words[:3], *word, *words[3:]]))
+    return texts, yes_i
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_texts_in_every_script_count(script):
+    texts, yes_i = texts_in(script)
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"t{item:03}", f"ann{vote}", "yes" if yes_i[item] == (rng.random() < 0.75) else "no", texts[item])
+        for item in range(len(texts))
+        for vote in range(2)
+    ]
+    run = me.audit(pl.DataFrame(rows, schema=["item", "annotator", "label", "text"], orient="row"), draws=0,
+                   use_text="tfidf")  # fmt: skip
+    items = run.items.sort("item")
+    loss, loss_without = (-np.log(np.where(yes_i, items[name], 1.0 - items[name])).mean() for name in ("p", "p_votes"))
+    assert run.manifest["text_worth"]["questions"][0]["low"] > 0.0 and loss < 0.85 * loss_without
+    assert (
+        auc(items["p"].to_numpy(), yes_i.astype(float)) > auc(items["p_votes"].to_numpy(), yes_i.astype(float)) + 0.05
+    )
+    words = run.table("text_conflicts").filter(text_label="yes")["words"]
+    stems = "|".join(list(SCRIPTS[script][1].replace(" ", "")) if script in UNBLANKED else SCRIPTS[script][1].split())
+    assert words.str.contains(stems).mean() > 0.8 and not words.str.contains("amp|39").any()
+    counts_ik = run.consensus.fits[0].ballot.counts_ik
+    for seed in range(3):
+        reading = read_texts([texts[item] for item in np.random.default_rng(seed).permutation(len(texts))])
+        t_ik, _ = cross_fit(reading, counts_ik)
+        assert measure_worth(counts_ik, t_ik, base_of(counts_ik), reading.group_i)["low"] == 0.0
+
+
 @pytest.fixture(scope="module")
 def counted():
     frame, care_i = votes_frame(1_000, without=50)

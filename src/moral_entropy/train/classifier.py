@@ -9,6 +9,7 @@ Hugging Face kind loads with `AutoModelForSequenceClassification.from_pretrained
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
@@ -48,17 +49,19 @@ of scripts without blanks between words: Thai, Lao, Burmese, Khmer, kana, Chines
 def spaced(text: str) -> str:
     """Write a text in lower case, accents as one letter, and every letter of scripts without blanks as a word.
 
-    Pairs of words are then pairs of letters, of which most Chinese words have two.
+    Pairs of words are then pairs of letters, of which most Chinese words have two. HTML entities, escaped twice too,
+    become what they mean.
 
     Examples
     --------
-    >>> spaced("Cafe\u0301"), spaced("我爱你").split()
-    ('café', ['我', '爱', '你'])
+    >>> spaced("Cafe\u0301 &gt;"), spaced("我爱你").split()
+    ('café >', ['我', '爱', '你'])
     """
-    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", text).lower())
+    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", html.unescape(html.unescape(text))).lower())
 
 
-TOKEN = rf"[\w{MARKS}]+"
+TOKEN = rf"[\w{MARKS}]+|[\u2600-\u27bf\U0001f300-\U0001faff]"
+"""A word; an emoji counts as a word, since many posts say with it what they mean."""
 WORDS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": TOKEN, "sublinear_tf": True, "preprocessor": spaced}
 MOST_FEATURES = 50_000
 """At most so many words and pairs of words: the most frequent ones."""

@@ -30,7 +30,7 @@ from moral_entropy.options import TFIDF
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import highest, tie_key
-from moral_entropy.train.classifier import MOST_FEATURES, TOKEN, fit_logistic, spaced
+from moral_entropy.train.classifier import MOST_FEATURES, TOKEN, UNSPACED, fit_logistic, spaced
 from moral_entropy.train.targets import normal_text, text_hash
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
@@ -474,8 +474,9 @@ def _speaking(evidence: Evidence, ballot: Ballot, item: int, label: int) -> str:
     weight_f = regression.coef_[label] if len(regression.coef_) > 1 else regression.coef_[0] * (2 * label - 1)
     x_f = reading.x_if[[at]]
     part_f = x_f.data * weight_f[x_f.indices]
-    best = np.argsort(-part_f)[:WORDS_LISTED]
-    return ", ".join(str(reading.words[x_f.indices[f]]) for f in best if part_f[f] > 0)
+    best = [f for f in np.argsort(-part_f)[:WORDS_LISTED] if part_f[f] > 0]
+    # Pairs of letters of scripts without blanks are words again.
+    return re.sub(f"(?<={UNSPACED.pattern}) (?={UNSPACED.pattern})", "", ", ".join(reading.words[x_f.indices[best]]))
 
 
 def _worth_rows(
