@@ -13,6 +13,7 @@ from train_support import needs_minilm, small_bert, texts_and_truth
 
 import moral_entropy as me
 from moral_entropy.checks.scores import auc
+from moral_entropy.cli.main import main
 from moral_entropy.explanation import explain_item
 from moral_entropy.options import TrainOptions
 from moral_entropy.planning import next_votes
@@ -250,6 +251,8 @@ def test_p_votes_is_p_of_an_audit_without_texts(counted):
     figures = [{**one.manifest["text_worth"]["questions"][0], "counted": 0} for one in (plain, run)]
     assert figures[0] == figures[1]
     assert "Texts do not count in p" in plain.manifest["text_worth"]["sentence"]
+    limited = " but at most 12" * (run.manifest["text_worth"]["questions"][0]["votes"] > 12)
+    assert f"count in p as that many votes{',' * bool(limited)}{limited};" in run.manifest["text_worth"]["sentence"]
 
 
 def test_a_run_with_texts_is_fitted_again_from_its_folder(counted, tmp_path):
@@ -374,12 +377,16 @@ def test_everything_is_measured_on_a_sample_where_nothing_counts(monkeypatch):
     assert run.manifest["text_worth"]["texts"] == 350 and run.items["p_text"].null_count() == 150
 
 
-def test_explain_next_export_and_card_say_that_texts_count(counted, tmp_path):
+def test_explain_next_export_and_card_say_that_texts_count(counted, tmp_path, capsys):
     run, _ = counted
     saved = run.save(tmp_path / "run")
     for row in run.items.filter(pl.col("n_votes") > 0)[:5].iter_rows(named=True):
         [told] = explain_item(saved, row["item"])
         assert (told.p_text, told.p_votes) == (row["p_text"], row["p_votes"])
+        assert main(["explain", str(tmp_path / "run"), row["item"]]) == 0
+        printed = capsys.readouterr().out
+        assert f"= {row['p_text']:.3f}; without it {row['p_votes']:.3f}" in printed
+        assert f"share of the votes and its text: p(yes) = {row['p']:.3f}" in printed
     assert next_votes(saved, 3)["reason"].str.contains("the text says").all()
     export_run(saved, tmp_path / "items.csv", to="csv")
     exported = pl.read_csv(tmp_path / "items.csv")

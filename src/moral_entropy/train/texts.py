@@ -403,8 +403,9 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
         return f"{worth}{repeats}. Texts do not count in p."
     if use is None:
         return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
-    limit = max(row["most"] for row in facts["questions"])
-    return f"{worth}{repeats}. Texts count in p, for at most {limit:.0f} votes; p_votes is p without them."
+    limit = min((row["most"] for row in facts["questions"] if row["counted"] < row["votes"]), default=0)
+    limited = f", but at most {limit:.0f}" * bool(limit)
+    return f"{worth}{repeats}. Texts count in p as that many votes{limited}; p_votes is p without them."
 
 
 def _in_votes(row: dict[str, Any]) -> str:
