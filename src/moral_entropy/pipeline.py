@@ -293,9 +293,8 @@ def votes_with_answers(votes: Votes, answers: pl.DataFrame) -> Votes:
 
 def weigh_texts(votes: Votes, options: AuditOptions, watch: Stopwatch, progress: Progress) -> Any:
     """Measure what the texts are worth, where there are enough of them and nobody said not to."""
-    if options.use_text == "off" or (
-        options.use_text is None and (votes.texts is None or votes.n_items < FEWEST_TEXTS)
-    ):
+    too_few = votes.texts is None or votes.n_items < FEWEST_TEXTS
+    if options.use_text == "off" or (options.use_text is None and too_few):
         return None
     # Late: scikit-learn takes a second to load.
     from moral_entropy.train import texts

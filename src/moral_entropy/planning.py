@@ -37,7 +37,7 @@ from moral_entropy.model.fit import LEAST_SHARE, UNKNOWN_VOTER, share_weight
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.names import ALL
 from moral_entropy.option_fields import did_you_mean
-from moral_entropy.runs.reload import reload_consensus
+from moral_entropy.runs.reload import label_table, reload_consensus
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS, TIE, labels_of, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -192,14 +192,13 @@ def _open(
     if fit["counted_as_one"]:
         votes = counted_votes(votes, fit["counted_as_one"])
     times_ic = _counts(votes, items["item"], names, labels)
-    facts = (run.manifest.get("text_worth") or {}).get("questions", ())
-    text_votes = sum(row["counted"] for row in facts if row["question"] == fit["question"])
-    text_ik = _shares(run, items, fit, "p_text") if text_votes else np.full((items.height, 1), np.nan)
+    text_votes = run.text_votes.get(fit["question"], 0.0)
+    text_ik = label_table(run, fit["question"], items, "p_text") if text_votes else np.full((items.height, 1), np.nan)
     gold_i = positions(items["gold"], labels, default=UNKNOWN)
     known_i = gold_i if run.manifest["use_gold"] else np.full(items.height, UNKNOWN)
     worth_i = np.where(np.isfinite(text_ik).all(axis=1) & (known_i == UNKNOWN), text_votes, 0.0)
-    p_ik, states = _shares(run, items, fit, "p"), FittedStates.of(fit)
-    p_iz = _shares(run, items, fit, "p_votes") if worth_i.any() else p_ik
+    p_ik, states = label_table(run, fit["question"], items), FittedStates.of(fit)
+    p_iz = label_table(run, fit["question"], items, "p_votes") if worth_i.any() else p_ik
     vote_azv = states.states.votes_azv(cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)))
     if fit["mixture"] is not None:
         log_cz = np.log(vote_azv).transpose(0, 2, 1).reshape(-1, states.states.n_states)
@@ -228,18 +227,6 @@ def _counts(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Seq
 
 def _among(names: pl.Series, members: Sequence[Any]) -> NDArray[np.bool_]:
     return names.is_in(pl.Series(list(members), dtype=names.dtype).implode()).to_numpy()
-
-
-def _shares(run: Run, items: pl.DataFrame, fit: dict[str, Any], column: str) -> Floats:
-    """Return the label probabilities of a fit's items."""
-    labels = fit["labels"]
-    if len(labels) == 2:
-        p_i = items[column].to_numpy()
-        share_ik = np.stack([1.0 - p_i, p_i], axis=1)
-        return share_ik if fit["positive"] == labels[1] else share_ik[:, ::-1]
-    posterior = run.table("posterior", where=pl.col("question") == fit["question"])
-    rows = posterior.join(items.select("item"), on="item", how="semi", maintain_order="left")
-    return np.asarray(rows[column].to_numpy().reshape(-1, len(labels)))
 
 
 def worse_than_the_team(run: Run) -> dict[str, dict[str, Any]]:

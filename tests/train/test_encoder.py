@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import resource
 import shutil
@@ -17,7 +18,7 @@ from train_support import CARE, TONE, needs_minilm, small_bert, targets_of_texts
 from moral_entropy.errors import TrainError
 from moral_entropy.options import TrainOptions
 from moral_entropy.train import encoder
-from moral_entropy.train.classifier import load_classifier, save_classifier, train_classifier
+from moral_entropy.train.classifier import load_classifier, predict, save_classifier, train_classifier
 from moral_entropy.train.encoder import _soft_loss, minilm_folder
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -112,6 +113,48 @@ def test_a_head_of_another_width_is_refused(saved):
     (saved / "moral_entropy.json").write_text(json.dumps(facts | {"head": facts["head"][:1]}))
     with pytest.raises(TrainError, match="holds no trained classifier of 1 outputs"):
         load_classifier(saved)
+
+
+SETTINGS = {
+    "config.json": [[], {"hidden_size": "x"}, {"id2label": 3}],
+    "tokenizer.json": [3, {"model": 3}, {"added_tokens": [{"id": 2, "content": {}}]}, {"post_processor": "x"}],
+    "tokenizer_config.json": [None, {"do_lower_case": [1]}, {"pad_token": ["x"]}, {"pad_token": "unknown"}],
+    "moral_entropy.json": [{"max_length": 10**30}, {"max_length": "long"}, {"model": None}],
+    "model.safetensors": [None, [], {"x": 1}],
+}
+
+
+@pytest.mark.parametrize(("name", "content"), [(name, content) for name in SETTINGS for content in SETTINGS[name]])
+def test_damaged_settings_end_in_one_sentence(saved, name, content):
+    if isinstance(content, dict) and name.endswith(".json"):
+        content = json.loads((saved / name).read_text()) | content
+    (saved / name).write_text(json.dumps(content))
+    with pytest.raises(TrainError) as raised:
+        predict(saved, ["protect the river", "a"])
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 400 + len(str(saved))
+
+
+@pytest.mark.parametrize("name", [*SETTINGS])
+@pytest.mark.parametrize("damage", ["missing", "empty", "half", "garbage"])
+def test_damaged_files_end_in_one_sentence(saved, name, damage):
+    content = (saved / name).read_bytes()
+    changed = {"empty": b"", "half": content[: len(content) // 2], "garbage": np.random.default_rng(0).bytes(2_000)}
+    (saved / name).unlink()
+    if damage in changed:
+        (saved / name).write_bytes(changed[damage])
+    elif name == "tokenizer_config.json":
+        return  # Transformers does without it.
+    with pytest.raises(TrainError) as raised:
+        predict(saved, ["protect the river", "a"])
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 400 + len(str(saved))
+
+
+def test_weights_that_are_not_finite_are_refused(trained, saved, tmp_path):
+    broken = copy.deepcopy(trained)
+    torch.nn.init.constant_(next(broken.model.parameters()), float("nan"))
+    save_classifier(broken, tmp_path / "broken", {"model": "x", "max_length": 24}, {})
+    with pytest.raises(TrainError, match="cannot answer: what it answers is not finite"):
+        predict(tmp_path / "broken", ["protect the river"])
 
 
 def test_pickled_weights_are_refused(bert, tmp_path):

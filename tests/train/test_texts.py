@@ -8,22 +8,25 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.feature_extraction.text import CountVectorizer
 from train_support import needs_minilm, small_bert, texts_and_truth
 
 import moral_entropy as me
 from moral_entropy.checks.scores import auc
+from moral_entropy.cli.main import main
 from moral_entropy.explanation import explain_item
 from moral_entropy.options import TrainOptions
 from moral_entropy.planning import next_votes
 from moral_entropy.report.export import export_run
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.train import texts as texts_module
+from moral_entropy.train.classifier import TOKEN, spaced
 from moral_entropy.train.run import run_training
 from moral_entropy.train.texts import (
     WORTHS,
+    count_words,
     cross_fit,
     embed_texts,
-    group_texts,
     left_out_losses,
     measure_worth,
     read_texts,
@@ -99,12 +102,41 @@ def test_a_text_is_never_predicted_from_its_own_votes_nor_a_copys():
     assert ((before[:, 1] > 0.5) == care_i).mean() > 0.9
 
 
+def test_words_are_counted_as_scikit_learn_counts_them(monkeypatch):
+    texts = [
+        *texts_and_truth(200)[0],
+        "",
+        "Café, cafe\u0301; 我爱你 我爱",
+        "שָׁלוֹם  x",
+        "a",
+        "a b a b " * 30,
+        "long" * 999,
+        "我爱你",
+    ]
+    for most in (50_000, 40):
+        monkeypatch.setattr(texts_module, "MOST_FEATURES", most)
+        vectorizer = CountVectorizer(
+            ngram_range=(1, 2), token_pattern=TOKEN, preprocessor=spaced, min_df=2, max_features=most
+        )
+        wanted_if = vectorizer.fit_transform(texts)
+        count_if, words = count_words(texts)
+        assert len(words) == wanted_if.shape[1] and len(set(words)) == len(words)
+        for f, word in enumerate(words):
+            if (place := vectorizer.vocabulary_.get(word)) is not None:
+                assert_allclose(count_if[:, [f]].toarray(), wanted_if[:, [place]].toarray())
+        missing = {*words} - {*vectorizer.vocabulary_}
+        # Of words that are equally frequent either may be the last to be kept.
+        assert most == 40 or not missing
+        least = wanted_if.sum(axis=0).min()
+        assert all(count_if[:, [f]].sum() == least for f, word in enumerate(words) if word in missing)
+
+
 def test_near_identical_texts_are_one_group_and_others_are_not():
     rng = np.random.default_rng(0)
     words = np.array([f"w{n}" for n in range(300)])
     texts = [" ".join(rng.choice(words, 40)) for _ in range(100)]
     near = [text.replace(text.split()[0], "other", 1) for text in texts[:30]]
-    group_i = group_texts([*texts, *near], read_texts([*texts, *near]).x_if)
+    group_i = read_texts([*texts, *near]).group_i
     assert len(np.unique(group_i[:100])) == 100
     assert (group_i[100:] == group_i[:30]).mean() > 0.9
 
@@ -123,6 +155,64 @@ def votes_frame(n_items=400, *, n_votes=2, right=0.75, seed=0, shuffled=False, w
         if item < without:
             rows.append((f"t{item:04}", None, None, texts[item]))
     return pl.DataFrame(rows, schema=["item", "annotator", "label", "text"], orient="row"), care_i
+
+
+SCRIPTS = {
+    "German": (
+        "der Zug fährt über Brücke und Straße früh größer schön",
+        "schmerz verletz",
+        "un{}lich Kopf{} {}Haft Ge{}e",
+    ),
+    "Chinese": ("今 天 气 很 好 我 们 去 公 园 看 见 只 小 猫 在 树 下 睡", "伤害 痛苦", "{}"),
+    "Japanese": ("今日は 天気が 良い 電車 家 川 本 道 街", "痛い 苦しみ", "{}"),
+    "Thai": ("วันนี้ อากาศ ดี รถไฟ บ้าน แม่น้ำ ถนน เมือง", "เจ็บ ทุกข์", "{}"),
+    "Arabic": ("القطار يصل اليوم إلى المدينة والبيت القديم النهر", "ظلم جرح", "ال{} {}وا وال{} {}هم"),
+    "Hebrew": ("היום הרכבת מגיעה לעיר הגדולה ליד הנהר", "כאב פצע", "ה{} {}ים של{} ב{}"),
+    "Russian": ("поезд приходит сегодня вечером старый дом ещё ёлка", "боль обид", "{}ный {}АМИ по{} {}но"),
+    "Hindi": ("आज मौसम अच्छा है रेल घर नदी किताब", "दर्द दुःख", "{}"),
+    "emoji": ("the train sky paper bridge market https://t.co/x &amp; &#39; &amp;#39;", "😢 💔", "{}"),
+}
+"""Words that say nothing, stems that say yes, and the forms that these take."""
+UNBLANKED = ("Chinese", "Japanese", "Thai")
+
+
+def texts_in(script, n_items=500, seed=0):
+    """Texts in which one word in some form says yes; where it stands; whether it is there."""
+    rng = np.random.default_rng(seed)
+    filler, stems, forms = (words.split() for words in SCRIPTS[script])
+    yes_i, texts = rng.random(n_items) < 0.4, []
+    for yes in yes_i:
+        words = list(rng.choice(filler, rng.integers(6, 12)))
+        word = [rng.choice(forms).format(rng.choice(stems))] * bool(yes)
+        texts.append(("" if script in UNBLANKED else " ").join([*words[:3], *word, *words[3:]]))
+    return texts, yes_i
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_texts_in_every_script_count(script):
+    texts, yes_i = texts_in(script)
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"t{item:03}", f"ann{vote}", "yes" if yes_i[item] == (rng.random() < 0.75) else "no", texts[item])
+        for item in range(len(texts))
+        for vote in range(2)
+    ]
+    run = me.audit(pl.DataFrame(rows, schema=["item", "annotator", "label", "text"], orient="row"), draws=0,
+                   use_text="tfidf")  # fmt: skip
+    items = run.items.sort("item")
+    loss, loss_without = (-np.log(np.where(yes_i, items[name], 1.0 - items[name])).mean() for name in ("p", "p_votes"))
+    assert run.manifest["text_worth"]["questions"][0]["low"] > 0.0 and loss < 0.85 * loss_without
+    assert (
+        auc(items["p"].to_numpy(), yes_i.astype(float)) > auc(items["p_votes"].to_numpy(), yes_i.astype(float)) + 0.05
+    )
+    words = run.table("text_conflicts").filter(text_label="yes")["words"]
+    stems = "|".join(list(SCRIPTS[script][1].replace(" ", "")) if script in UNBLANKED else SCRIPTS[script][1].split())
+    assert words.str.contains(stems).mean() > 0.8 and not words.str.contains("amp|39").any()
+    counts_ik = run.consensus.fits[0].ballot.counts_ik
+    for seed in range(3):
+        reading = read_texts([texts[item] for item in np.random.default_rng(seed).permutation(len(texts))])
+        t_ik, _ = cross_fit(reading, counts_ik)
+        assert measure_worth(counts_ik, t_ik, base_of(counts_ik), reading.group_i)["low"] == 0.0
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +251,8 @@ def test_p_votes_is_p_of_an_audit_without_texts(counted):
     figures = [{**one.manifest["text_worth"]["questions"][0], "counted": 0} for one in (plain, run)]
     assert figures[0] == figures[1]
     assert "Texts do not count in p" in plain.manifest["text_worth"]["sentence"]
+    limited = " but at most 12" * (run.manifest["text_worth"]["questions"][0]["votes"] > 12)
+    assert f"count in p as that many votes{',' * bool(limited)}{limited};" in run.manifest["text_worth"]["sentence"]
 
 
 def test_a_run_with_texts_is_fitted_again_from_its_folder(counted, tmp_path):
@@ -285,12 +377,16 @@ def test_everything_is_measured_on_a_sample_where_nothing_counts(monkeypatch):
     assert run.manifest["text_worth"]["texts"] == 350 and run.items["p_text"].null_count() == 150
 
 
-def test_explain_next_export_and_card_say_that_texts_count(counted, tmp_path):
+def test_explain_next_export_and_card_say_that_texts_count(counted, tmp_path, capsys):
     run, _ = counted
     saved = run.save(tmp_path / "run")
     for row in run.items.filter(pl.col("n_votes") > 0)[:5].iter_rows(named=True):
         [told] = explain_item(saved, row["item"])
         assert (told.p_text, told.p_votes) == (row["p_text"], row["p_votes"])
+        assert main(["explain", str(tmp_path / "run"), row["item"]]) == 0
+        printed = capsys.readouterr().out
+        assert f"= {row['p_text']:.3f}; without it {row['p_votes']:.3f}" in printed
+        assert f"share of the votes and its text: p(yes) = {row['p']:.3f}" in printed
     assert next_votes(saved, 3)["reason"].str.contains("the text says").all()
     export_run(saved, tmp_path / "items.csv", to="csv")
     exported = pl.read_csv(tmp_path / "items.csv")

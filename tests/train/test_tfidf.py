@@ -135,16 +135,44 @@ def test_arrays_that_do_not_fit_are_refused(saved, name):
         load_classifier(saved)
 
 
-@pytest.mark.parametrize("words", [{}, {"words": [], "letters": []}, [3], ["good", "good"], ["good"]])
+@pytest.mark.parametrize(
+    "words", [{}, {"words": [], "letters": []}, [3], ["good", "good"], ["good"], [["good"]], [{}, "good"], [None]]
+)
 def test_vocabularies_that_are_none_are_refused(saved, words):
     (saved / "vocabulary.json").write_text(json.dumps(words))
     with pytest.raises(TrainError, match="damaged tfidf model"):
         load_classifier(saved)
 
 
+DAMAGES = {
+    "empty": lambda _: b"", "half": lambda content: content[: len(content) // 2],
+    "garbage": lambda content: np.random.default_rng(0).bytes(len(content)), "null": lambda _: b"null",
+    "number": lambda _: b"3", "word": lambda _: b'"x"', "list": lambda _: b'[["a"], {}]', "keys": lambda _: b'{"a": 1}',
+    "deep": lambda _: b"[" * 100_000, "missing": None, "folder": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["moral_entropy.json", "vocabulary.json", "weights.npz"])
+def test_a_damaged_folder_is_named_in_one_sentence(saved, tmp_path, name, damage):
+    content = (saved / name).read_bytes()
+    (saved / name).unlink()
+    if DAMAGES[damage]:
+        (saved / name).write_bytes(DAMAGES[damage](content))
+    elif damage == "folder":
+        (saved / name).mkdir()
+    with pytest.raises(TrainError) as raised:
+        predict(saved, ["protect the river"])
+    said = str(raised.value)
+    assert name in said and str(saved) in said and "\n" not in said and len(said) < 250 + 2 * len(str(saved))
+
+
 @pytest.mark.parametrize(
     "head", [[], {}, 3, [{"question": "care"}], [{"question": "care", "labels": 3, "positive": None}],
-             [{"question": "care", "labels": ["no", "yes"], "positive": None}]],
+             [{"question": "care", "labels": ["no", "yes"], "positive": None}],
+             [{"question": "care", "labels": [["no"], "yes"], "positive": "yes"}],
+             [{"question": "tone", "labels": ["a", "a", "b"], "positive": None}],
+             [{"question": "tone", "labels": ["a", "b", "c"], "positive": None, "levels": [1, "x", 3]}]],
 )  # fmt: skip
 def test_outputs_that_are_none_are_refused(saved, head):
     facts = json.loads((saved / "moral_entropy.json").read_text())

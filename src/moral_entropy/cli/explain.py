@@ -84,13 +84,12 @@ def _outcome(explanation: Explanation, towards: str, against: str) -> Iterator[s
     else:
         yield f"at the best fit: p({towards}) = 1 / (1 + exp({-total:z.2f})) = {p_map:.3f}"
     bounds = "" if explanation.p_low is None else f" ({explanation.p_low:.3f} to {explanation.p_high:.3f})"
-    pooled = "published, pooled with the share of the votes"
+    pooled = "published, pooled with the share of the votes" + " and its text" * (explanation.p_votes is not None)
     averaged = "averaged over what is unknown of the annotators"
     yield f"{pooled if mixed else averaged}: p({towards}) = {explanation.p:.3f}{bounds}"
     if explanation.p_text is not None:
-        votes = explanation.p_votes
-        counts = "does not count" if votes is None else f"counts; the votes alone {votes:.3f}"
-        yield f"its text alone says p({towards}) = {explanation.p_text:.3f}, and {counts}"
+        without = "texts do not count" if explanation.p_votes is None else f"without it {explanation.p_votes:.3f}"
+        yield f"its text alone says p({towards}) = {explanation.p_text:.3f}; {without}"
     if explanation.score is not None and None not in explanation.score:
         score, low, high, plain = explanation.score
         yield f"score: {score:.2f} ({low:.2f} to {high:.2f}), {score - plain:+z.2f} from the plain mean {plain:.2f}"

@@ -206,7 +206,7 @@ def export_rows(
 
 def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
     of_question = pl.col("question") == question.name
-    optional = ([BETWEEN] if run.between_groups else []) + (["p_votes"] if run.texts_count else [])
+    optional = ([BETWEEN] if run.between_groups else []) + (["p_votes"] if run.text_votes else [])
     items = run.scan("items").filter(of_question).select(*FACTS, *optional)
     labels = pl.lit(pl.Series([list(question.labels)])).alias("labels")
     if question.positive is not None:

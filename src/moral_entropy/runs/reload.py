@@ -95,17 +95,21 @@ def reload_consensus(run: Run | str | Path, *, question: str | None = None, **ch
 
 def _texts_of(run: Run, votes: Votes) -> dict[str, ItemPrior]:
     """Return what the texts said, and how many votes it counted for."""
-    priors: dict[str, ItemPrior] = {}
-    for row in (run.manifest.get("text_worth") or {}).get("questions", ()):
-        for ballot in (ballot for ballot in votes.ballots if ballot.question == row["question"] and row["counted"]):
-            about = pl.col("question") == ballot.question
-            if ballot.n_labels == 2:
-                yes_i = run.items.filter(about)["p_text"].to_numpy()
-                t_ik = np.column_stack([1.0 - yes_i, yes_i])[:, :: 2 * ballot.positive - 1]
-            else:
-                t_ik = run.table("posterior", where=about)["p_text"].to_numpy().reshape(-1, ballot.n_labels)
-            priors[ballot.question] = (np.array(t_ik, dtype=np.float64), row["counted"])
-    return priors
+    return {
+        name: (label_table(run, name, run.items.filter(question=name), "p_text"), n_votes)
+        for name, n_votes in run.text_votes.items() if name in votes.questions
+    }  # fmt: skip
+
+
+def label_table(run: Run, question: str, items: pl.DataFrame, column: str = "p") -> Floats:
+    """Return probabilities by label, `p_ik`, of rows of `items` about one question: column p, p_votes or p_text."""
+    [about] = [fit for fit in run.questions if fit.name == question]
+    if about.positive:
+        p_i = items[column].to_numpy()
+        return np.column_stack([1.0 - p_i, p_i])[:, :: 1 if about.positive == about.labels[1] else -1]
+    rows = run.table("posterior", where=pl.col("question") == question)
+    rows = rows.join(items.select("item"), on="item", how="semi", maintain_order="left")
+    return np.asarray(rows[column].to_numpy().reshape(-1, len(about.labels)))
 
 
 def priors_of(manifest: dict[str, Any]) -> Priors:

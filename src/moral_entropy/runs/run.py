@@ -237,9 +237,10 @@ class Run:
         return BETWEEN in self.manifest["questions"][0]
 
     @property
-    def texts_count(self) -> bool:
-        """Whether p leans on the items' texts."""
-        return any(row["counted"] for row in self.manifest.get("text_worth", {}).get("questions", ()))
+    def text_votes(self) -> dict[str, float]:
+        """Votes that a text counts for, by question."""
+        facts = (self.manifest.get("text_worth") or {}).get("questions", ())
+        return {row["question"]: row["counted"] for row in facts if row["counted"]}
 
     @property
     def parts(self) -> dict[str, str]:

@@ -9,13 +9,13 @@ Hugging Face kind loads with `AutoModelForSequenceClassification.from_pretrained
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
 import warnings
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -49,17 +49,19 @@ of scripts without blanks between words: Thai, Lao, Burmese, Khmer, kana, Chines
 def spaced(text: str) -> str:
     """Write a text in lower case, accents as one letter, and every letter of scripts without blanks as a word.
 
-    Pairs of words are then pairs of letters, of which most Chinese words have two.
+    Pairs of words are then pairs of letters, of which most Chinese words have two. HTML entities, escaped twice too,
+    become what they mean.
 
     Examples
     --------
-    >>> spaced("Cafe\u0301"), spaced("我爱你").split()
-    ('café', ['我', '爱', '你'])
+    >>> spaced("Cafe\u0301 &gt;"), spaced("我爱你").split()
+    ('café >', ['我', '爱', '你'])
     """
-    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", text).lower())
+    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", html.unescape(html.unescape(text))).lower())
 
 
-TOKEN = rf"[\w{MARKS}]+"
+TOKEN = rf"[\w{MARKS}]+|[\u2600-\u27bf\U0001f300-\U0001faff]"
+"""A word; an emoji counts as a word, since many posts say with it what they mean."""
 WORDS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": TOKEN, "sublinear_tf": True, "preprocessor": spaced}
 MOST_FEATURES = 50_000
 """At most so many words and pairs of words: the most frequent ones."""
@@ -115,8 +117,7 @@ def save_classifier(
     """
     check_out(out)
     head = [
-        {"question": question.name, "labels": list(question.labels), "positive": question.positive}
-        | ({"levels": list(question.levels), "scale": question.scale} if question.levels else {})
+        {"question" if name == "name" else name: value for name, value in vars(question).items()}
         for question in classifier.questions
     ]
     described = json.dumps({**facts, "head": head}, indent=2, ensure_ascii=False)
@@ -131,8 +132,6 @@ def save_classifier(
                 file.chmod(mode)
     except Exception as error:
         # safetensors has an error of its own for a write that the system refuses.
-        if not isinstance(error, OSError) and type(error).__name__ != "SafetensorError":
-            raise
         reason = getattr(error, "strerror", None) or one_line(error)
         msg = f"cannot write the model to {out}: {reason}. Make room, or write elsewhere with -o."
         raise TrainError(msg) from error
@@ -160,21 +159,21 @@ def load_classifier(folder: str | Path) -> Classifier:
 
 def _read_facts(path: Path) -> tuple[str, int, tuple[Question, ...]]:
     """Read which model a folder holds, how many tokens it takes, and what its outputs mean."""
-    try:
+    problem = f"its {FACTS} is damaged or incomplete"
+    with suppress(Exception):
         facts: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
         questions = tuple(
-            Question(str(row["question"]), tuple(row["labels"]), row["positive"], tuple(row.get("levels", ())),
-                     row.get("scale", "nominal")) for row in facts["head"]
+            Question(str(row["question"]), tuple(row["labels"]), row["positive"],
+                     tuple(map(float, row.get("levels", ()))), row.get("scale", "nominal")) for row in facts["head"]
         )  # fmt: skip
-        # Two labels, one of them the positive one, or more than two and no positive one.
-        sound = [len(row.labels) == 2 if row.positive in row.labels else len(row.labels) > 2 for row in questions]
-        if sound and all(sound) and isinstance(facts["max_length"], int):
-            return facts["model"], facts["max_length"], questions
-        problem = f"the outputs that its {FACTS} lists are none, or lack their labels"
-    except OSError:
+        # Two labels, one of them the positive one, or more than two and no positive one; a level for each, or none.
+        sound = all((len(set(row.labels)) == 2 if row.positive in row.labels else len(set(row.labels)) > 2)
+                    and len(row.levels) in (0, len(row.labels)) for row in questions)  # fmt: skip
+        strings = [facts["model"], *(label for row in questions for label in row.labels)]
+        if questions and sound and all(isinstance(text, str) for text in strings):
+            return facts["model"], int(facts["max_length"]), questions
+    if not (path / FACTS).is_file():
         problem = f"it has no {FACTS}" if path.is_dir() else "there is no such folder"
-    except (ValueError, TypeError, KeyError):
-        problem = f"its {FACTS} is damaged or incomplete"
     msg = f"{path} is no trained model: {problem}. Make one with: moral-entropy train run/ -o {path}"
     raise TrainError(msg)
 
@@ -257,20 +256,22 @@ def fit_logistic(x_if: Any, weight_ik: Floats, c: float, tol: float = 1e-6) -> A
 
 def load_tfidf(folder: Path, questions: tuple[Question, ...]) -> Tfidf:
     """Load what `Tfidf.save` wrote."""
-    try:
+    problem = f"its {VOCABULARY} cannot be read"
+    # A damaged archive ends in whatever error its bytes happen to mean.
+    with suppress(Exception):
         words = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
-        with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
+        # Fails where something is no string.
+        n_words, n_outputs = len(set(map(str.strip, words))), len(output_names(questions))
+        problem = f"its {ARRAYS} cannot be read"
+        with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             names = ("idf_f", "weight_fo", "intercept_o")
             idf_f, weight_fo, intercept_o = (np.asarray(arrays[name], dtype=float) for name in names)
-        n_words, n_outputs = len({str(word) for word in words}), len(output_names(questions))
+        problem = f"its {ARRAYS} is not finite, or not for {n_words:,} words of {VOCABULARY} and {n_outputs} outputs"
         shapes = (idf_f.shape, weight_fo.shape, intercept_o.shape) == ((n_words,), (n_words, n_outputs), (n_outputs,))
-        if not (shapes and isinstance(words, list) and np.isfinite(idf_f.sum() + weight_fo.sum() + intercept_o.sum())):
-            msg = f"its weights are not finite, or not those of {n_words:,} words and {n_outputs} outputs"
-            raise ValueError(msg)
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        msg = f"{folder} holds a damaged tfidf model: {str(error).splitlines()[0]}. Train it again."
-        raise TrainError(msg) from error
-    return Tfidf(questions, tuple(words), idf_f, weight_fo, intercept_o)
+        if shapes and np.isfinite(idf_f.sum() + weight_fo.sum() + intercept_o.sum()):
+            return Tfidf(questions, tuple(words), idf_f, weight_fo, intercept_o)
+    msg = f"{folder} holds a damaged tfidf model: {problem}. Train it again."
+    raise TrainError(msg)
 
 
 # --- Prediction ---------------------------------------------------------------------------------------------------

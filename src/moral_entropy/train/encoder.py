@@ -76,15 +76,23 @@ def in_batches(
     model.eval()
     # Longest first, so that memory runs out at once or never; texts of similar length need little padding.
     order = np.argsort([-len(text) for text in texts], kind="stable")
-    rows = []
-    with torch.inference_mode():
+    rows, problem = [], "what it answers is not finite"
+    try:
         for start in range(0, len(order), TEXTS_AT_ONCE):
             batch = [texts[i] for i in order[start : start + TEXTS_AT_ONCE]]
             tokens = tokenizer(batch, truncation=True, max_length=max_length, padding=True, return_tensors="pt")
             tokens = tokens.to(model.device)
-            rows.append(output(model(**tokens), tokens["attention_mask"][..., None]).double().cpu().numpy())
+            with torch.inference_mode():
+                rows.append(output(model(**tokens), tokens["attention_mask"][..., None]).double().cpu().numpy())
             advance(min(1.0, (start + TEXTS_AT_ONCE) / len(order)))
-    return np.asarray(np.concatenate(rows)[np.argsort(order)])
+        answers = np.concatenate(rows)[np.argsort(order)]
+        if np.isfinite(answers).all():
+            return np.asarray(answers)
+    # Damaged settings may fail only here, in any way.
+    except Exception as error:
+        problem = one_line(error)
+    msg = f"the model cannot answer: {problem}. If its folder is damaged, make it again."
+    raise TrainError(msg)
 
 
 def train_encoder(train: Targets, kind: str, options: TrainOptions, *, advance: Advance = ignore) -> Encoder:
@@ -159,10 +167,8 @@ def load_encoder(folder: Path, questions: tuple[Question, ...], max_length: int)
     """Load a classifier that was trained before; one without the weights of its outputs is refused."""
     encoder, absent = _load(str(folder.resolve()), questions, max_length)
     if absent:
-        msg = (
-            f"{folder} holds no trained classifier of {len(output_names(questions)):,} outputs: {len(absent):,} of its "
-            f"weights are missing or of another shape. First: {absent[0]}. Train it again."
-        )
+        outputs = f"{len(output_names(questions)):,} outputs: {len(absent):,} weights do not fit"
+        msg = f"{folder} holds no trained classifier of {outputs}. First: {absent[0]}. Train it again."
         raise TrainError(msg)
     return encoder
 
@@ -197,7 +203,8 @@ def load_safely(name: str, kind: str, **settings: Any) -> tuple[Any, Any]:
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
             loaded = getattr(transformers, kind).from_pretrained(folder, **safe, **settings)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        # Of a damaged folder Transformers and its tokenizers say what they like, plain Exception among it.
+        except Exception as error:
             msg = f"the model {name!r} cannot be loaded: {one_line(error)}."
             raise TrainError(msg) from error
     model = loaded[0] if isinstance(loaded, tuple) else loaded
@@ -227,14 +234,11 @@ def model_folder(name: str) -> str:
     folder = Path(name)
     problem = ""
     if not (folder / "config.json").is_file():
-        problem = f"is no model folder. Fetch one from the hub first: hf download {name} --local-dir FOLDER"
+        problem = "is no model folder: it has no config.json. The hub has some: hf download NAME --local-dir FOLDER"
     elif not any((folder / file).is_file() for file in TOKENIZERS):
         problem = "has no tokenizer. Put that of its training beside it: tokenizer.save_pretrained(FOLDER)"
     elif not any(folder.glob("*.safetensors")):
-        problem = (
-            "has no weights in safetensors, and those in other formats can run code when they are loaded. Write them "
-            "with: model.save_pretrained(FOLDER, safe_serialization=True)"
-        )
+        problem = "has no weights in safetensors, and those in other formats can run code. Save them with safetensors"
     if problem:
         msg = f"{folder} {problem}."
         raise TrainError(msg)

@@ -111,7 +111,7 @@ def run_training(
         "settings": {} if options.model == TFIDF else {name: getattr(options, name) for name in SETTINGS},
         "items": len(train.with_target(options.labels).texts),
         "test_items": len(test.texts),
-        "notes": [*labelled.notes, *([LEANS] if run.texts_count and options.labels in ("soft", "hard") else [])],
+        "notes": [*labelled.notes, *([LEANS] if run.text_votes and options.labels in ("soft", "hard") else [])],
         "worth": None,
     }
     if test.texts:

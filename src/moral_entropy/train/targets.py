@@ -22,6 +22,7 @@ from scipy.special import expit, softmax
 
 from moral_entropy.errors import TrainError
 from moral_entropy.rules.rules import rule_named
+from moral_entropy.runs.reload import label_table
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import labels_of
 from moral_entropy.votes.table import Floats, Ints
@@ -174,14 +175,11 @@ def _votes_and_p(run: Run, question: Question, rows: pl.DataFrame) -> tuple[Ints
     if question.positive:
         yes_i, p_i = rows["n_positive"].to_numpy(), rows["p"].to_numpy()
         return np.column_stack([rows["n_votes"].to_numpy() - yes_i, yes_i]), np.column_stack([1.0 - p_i, p_i])
-    about = pl.col("question") == question.name
     cells = rows.select("item").join(pl.DataFrame({"label": question.labels}), how="cross")
-    posterior = run.table("posterior", where=about).rename({"class": "label"})
-    counts = run.table("votes", where=about).group_by("item", "label").len("votes")
-    for table in (posterior, counts):
-        cells = cells.join(table, on=["item", "label"], how="left", maintain_order="left")
-    shape = rows.height, len(question.labels)
-    return cells["votes"].fill_null(0).to_numpy().reshape(shape), cells["p"].to_numpy().reshape(shape)
+    counts = run.table("votes", where=pl.col("question") == question.name).group_by("item", "label").len("votes")
+    cells = cells.join(counts, on=["item", "label"], how="left", maintain_order="left")
+    counts_ik = cells["votes"].fill_null(0).to_numpy().reshape(rows.height, len(question.labels))
+    return counts_ik, label_table(run, question.name, rows)
 
 
 def _with_text(targets: Targets) -> Targets:
@@ -260,10 +258,8 @@ def check_classes(targets: Targets, kind: str) -> None:
         target_ik = by_label(targets.by_kind[kind], columns)
         sum_k = target_ik[np.isfinite(target_ik).all(axis=1)].sum(axis=0)
         if np.count_nonzero(sum_k) < 2:
-            label = ordered_labels(question)[int(sum_k.argmax())]
-            alike = (
-                f"all {sum_k.sum():,.0f} targets of kind {kind!r} are {label!r}" if sum_k.any() else "there are none"
-            )
+            label, total = ordered_labels(question)[int(sum_k.argmax())], sum_k.sum()
+            alike = f"all {total:,.0f} targets of kind {kind!r} are {label!r}" if total else "there are none"
             msg = (
                 f"nothing can be learnt about question {question.name!r}: {alike}. "
                 "Choose other targets (--labels soft), or audit the votes without this question."

@@ -10,6 +10,7 @@ same. The worth is the number of pseudo-votes at that probability which predicts
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +30,7 @@ from moral_entropy.options import TFIDF
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import highest, tie_key
-from moral_entropy.train.classifier import MOST_FEATURES, WORDS, fit_logistic
+from moral_entropy.train.classifier import MOST_FEATURES, TOKEN, UNSPACED, fit_logistic, spaced
 from moral_entropy.train.targets import normal_text, text_hash
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
@@ -98,21 +99,47 @@ def read_texts(texts: Sequence[str], encoder: str | None = None, *, advance: Adv
     advance
         Called with the share done.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.feature_extraction.text import TfidfTransformer
 
     short = [text[:LONGEST] for text in texts]
-    vectorizer = TfidfVectorizer(**WORDS, min_df=2, max_features=MOST_FEATURES, dtype=np.float32)
-    try:
-        x_if = vectorizer.fit_transform(short)
-    except ValueError:
+    count_if, words = count_words(short)
+    if not len(words):
         return None
-    words = vectorizer.get_feature_names_out()
+    x_if = TfidfTransformer(sublinear_tf=True).fit_transform(count_if)
     embedded = embed_texts(short, encoder, advance=advance) if encoder else None
-    group_i = group_texts(short, x_if)
+    key_i = np.array([text_hash(normal_text(text)) for text in short], dtype=np.uint64)
+    group_i = group_texts(key_i, x_if)
     # By a hash of the first text of the group: further items, or another order, do not move the others.
-    firsts = np.unique(group_i, return_index=True)[1]
-    fold_i = np.array([text_hash(normal_text(short[first])) % FOLDS for first in firsts])[group_i]
+    fold_i = (key_i[np.unique(group_i, return_index=True)[1]] % np.uint64(FOLDS)).astype(np.int64)[group_i]
     return Reading(x_if, words, _pieces(x_if, words), embedded, group_i, fold_i)
+
+
+def count_words(texts: Sequence[str]) -> tuple[Any, Any]:
+    """Count the words and pairs of words that two texts or more have: a sparse matrix and their names.
+
+    The same as scikit-learn's `CountVectorizer` counts, in a fourth of its time.
+
+    Examples
+    --------
+    >>> counts, words = count_words(["Good dog, good!", "good dog", "cat"])
+    >>> counts.toarray().astype(int).tolist(), words.tolist()
+    ([[1, 2, 1], [1, 1, 1], [0, 0, 0]], ['dog', 'good', 'good dog'])
+    """
+    from scipy.sparse import csr_matrix
+
+    tokens = [re.findall(TOKEN, spaced(text)) for text in texts]
+    words = sorted({word for row in tokens for word in row})
+    number = {word: f for f, word in enumerate(words)}
+    word_t = np.array([number[word] for row in tokens for word in row], dtype=np.int64)
+    item_t = np.repeat(np.arange(len(texts)), [len(row) for row in tokens])
+    first_t = np.flatnonzero(item_t[1:] == item_t[:-1])
+    pairs, pair_t = np.unique(word_t[first_t] * len(words) + word_t[first_t + 1], return_inverse=True)
+    names = np.array([*words, *(f"{words[p // len(words)]} {words[p % len(words)]}" for p in pairs)], dtype=object)
+    place_t = np.concatenate([item_t, item_t[first_t]]), np.concatenate([word_t, len(words) + pair_t])
+    count_if = csr_matrix((np.ones(len(place_t[0]), np.float32), place_t), shape=(len(texts), len(names)))
+    total_f = np.bincount(place_t[1], minlength=len(names)) * (np.bincount(count_if.indices, minlength=len(names)) > 1)
+    columns = np.sort(np.argsort(-total_f, kind="stable")[: min(MOST_FEATURES, np.count_nonzero(total_f))])
+    return count_if[:, columns], names[columns]
 
 
 def _pieces(x_if: Any, words: Any) -> Any:
@@ -120,10 +147,10 @@ def _pieces(x_if: Any, words: Any) -> Any:
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
     single_f = np.flatnonzero([" " not in word for word in words])
-    vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=(PIECE, PIECE), dtype=np.float32)
+    cut = CountVectorizer(analyzer="char_wb", ngram_range=(PIECE, PIECE), dtype=np.float32).fit_transform
     # Every word is cut once, not every text.
-    piece_wf = vectorizer.fit_transform(words[single_f])
-    return TfidfTransformer(sublinear_tf=True).fit_transform((x_if[:, single_f] != 0).astype(np.float32) @ piece_wf)
+    piece_if = (x_if[:, single_f] != 0).astype(np.float32) @ cut(words[single_f])
+    return TfidfTransformer(sublinear_tf=True).fit_transform(piece_if)
 
 
 def cross_fit(reading: Reading, counts_ik: Ints, rows: Ints | None = None) -> tuple[Floats, list[Any]]:
@@ -162,20 +189,19 @@ def _cross_fit(x: Any, share_ik: Floats, fold_i: Ints, c: float) -> tuple[Floats
     return np.clip(t_ik, 1e-4, 1.0), regressions
 
 
-def group_texts(texts: Sequence[str], x_if: Any) -> Ints:
+def group_texts(key_i: Any, x_if: Any) -> Ints:
     """Number the groups of texts that are identical or nearly so: see `NEAR`.
 
     Parameters
     ----------
-    texts
-        The texts.
+    key_i
+        Hashes of the texts.
     x_if
         Their words and pairs of words, as a sparse matrix.
     """
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    key_i = np.array([text_hash(normal_text(text)) for text in texts], dtype=np.uint64)
     size_i, present_if = np.diff(x_if.indptr), x_if.astype(bool).astype(np.float32)
     filled = np.flatnonzero(size_i)
     hash_bhf = np.random.default_rng(0).integers(1 << 62, size=(BANDS, HASHES, x_if.shape[1]), dtype=np.uint64)
@@ -189,7 +215,7 @@ def group_texts(texts: Sequence[str], x_if: Any) -> Ints:
         shared = np.asarray(present_if[later].multiply(present_if[first]).sum(axis=1)).ravel()
         links.append(np.compress(shared >= NEAR * (size_i[later] + size_i[first] - shared), [later, first], axis=1))
     link = np.hstack(links)
-    graph = coo_matrix((np.ones(link.shape[1]), link), shape=(len(texts), len(texts)))
+    graph = coo_matrix((np.ones(link.shape[1]), link), shape=(len(key_i), len(key_i)))
     return np.asarray(connected_components(graph, directed=False)[1])
 
 
@@ -211,7 +237,7 @@ def embed_texts(texts: Sequence[str], encoder: str, *, advance: Advance = ignore
     for text in texts:
         digest.update(text_hash(text).to_bytes(8, "big"))
     file_name = f"{digest.hexdigest()}.npy"
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, EOFError):
         return np.asarray(np.load(cache_folder() / "texts" / file_name, allow_pickle=False), dtype=np.float64)
     model, tokenizer = load_safely(encoder, "AutoModel")
     mean_it = in_batches(model, tokenizer, texts, TOKENS, lambda out, mask: (
@@ -337,10 +363,14 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
     texts = [""] * len(rows) if votes.texts is None else votes.texts.gather(rows).fill_null("").to_list()
     rows, n_blank = rows[[bool(text.strip()) for text in texts]], sum(not text.strip() for text in texts)
     texts = [text for text in texts if text.strip()]
-    facts: dict[str, Any] = {"model": use or TFIDF, "texts": len(rows), "blank": n_blank, "repeated": 0}
-    facts["questions"] = []
-    encoder = None if use in (None, TFIDF) else use
-    enough = len(rows) >= FEWEST_ITEMS
+    facts: dict[str, Any] = {
+        "model": use or TFIDF,
+        "texts": len(rows),
+        "blank": n_blank,
+        "repeated": 0,
+        "questions": [],
+    }
+    enough, encoder = len(rows) >= FEWEST_ITEMS, None if use in (None, TFIDF) else use
     reading = read_texts(texts, encoder, advance=advance) if enough else None
     if reading is None:
         problem = "no two share a word" if enough else f"{len(rows):,} items have one, {FEWEST_ITEMS} are the fewest"
@@ -348,17 +378,15 @@ def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> 
         return Evidence(facts, {}, None, rows, {}) if use else None
     facts["repeated"] = len(rows) - int(reading.group_i.max()) - 1
     priors, regressions = dict[str, ItemPrior](), {}
-    row_of = np.full(votes.n_items, -1)
-    row_of[rows] = np.arange(len(rows))
     for ballot in ballots:
-        at_i = row_of[ballot.item_i]
-        here = np.flatnonzero(at_i >= 0)
+        here = np.flatnonzero(np.isin(ballot.item_i, rows))
+        at_i = np.searchsorted(rows, ballot.item_i[here])
         counts_ik = ballot.counts_ik[here]
         if (counts_ik.sum(axis=1) > 0).sum() < FEWEST_ITEMS or (counts_ik.sum(axis=0) > 0).sum() < 2:
             continue
         t_ik = np.full((ballot.n_items, ballot.n_labels), np.nan)
-        t_ik[here], regressions[ballot.question] = cross_fit(reading, counts_ik, at_i[here])
-        worth = measure_worth(counts_ik, t_ik[here], base_rates(ballot), reading.group_i[at_i[here]])
+        t_ik[here], regressions[ballot.question] = cross_fit(reading, counts_ik, at_i)
+        worth = measure_worth(counts_ik, t_ik[here], base_rates(ballot), reading.group_i[at_i])
         # Where nothing may be their worth, texts do not count.
         n_counted = min(worth["votes"], worth["most"]) if use is not None and worth["low"] > 0.0 else 0.0
         priors[ballot.question] = t_ik, n_counted
@@ -375,8 +403,9 @@ def _sentence(facts: dict[str, Any], use: str | None) -> str:
         return f"{worth}{repeats}. Texts do not count in p."
     if use is None:
         return f"{worth}{repeats}. Texts do not count in p; --use-text {TFIDF} (or minilm) lets them."
-    limit = max(row["most"] for row in facts["questions"])
-    return f"{worth}{repeats}. Texts count in p, for at most {limit:.0f} votes; p_votes is p without them."
+    limit = min((row["most"] for row in facts["questions"] if row["counted"] < row["votes"]), default=0)
+    limited = f", but at most {limit:.0f}" * bool(limit)
+    return f"{worth}{repeats}. Texts count in p as that many votes{limited}; p_votes is p without them."
 
 
 def _in_votes(row: dict[str, Any]) -> str:
@@ -400,8 +429,8 @@ def text_tables(
     group_by_column
         By column of annotators' groups their names, and the group of every annotator of the votes (-1 for none).
     """
-    schema = with_ids(SCHEMAS["text_conflicts"], item=consensus.votes.items.dtype)
-    worths, conflicts, findings = [], [pl.DataFrame(schema=schema)], []
+    conflicts = [pl.DataFrame(schema=with_ids(SCHEMAS["text_conflicts"], item=consensus.votes.items.dtype))]
+    worths, findings = [pl.DataFrame(schema=SCHEMAS["text_worth"])], []
     for row in evidence.facts["questions"]:
         [fit] = [fit for fit in consensus.fits if fit.question == row["question"]]
         table = _worth_rows(consensus.votes, fit, row, group_by_column)
@@ -409,8 +438,7 @@ def text_tables(
         findings += _worse_predicted(table)
         if row["low"] > 0.0:
             conflicts.append(_conflicts(consensus.votes, fit, row, evidence))
-    frame = pl.concat(worths) if worths else pl.DataFrame(schema=SCHEMAS["text_worth"])
-    return {"text_worth": frame, "text_conflicts": pl.concat(conflicts)}, findings
+    return {"text_worth": pl.concat(worths), "text_conflicts": pl.concat(conflicts)}, findings
 
 
 def _conflicts(votes: Votes, fit: QuestionFit, row: dict[str, Any], evidence: Evidence) -> pl.DataFrame:
@@ -447,8 +475,9 @@ def _speaking(evidence: Evidence, ballot: Ballot, item: int, label: int) -> str:
     weight_f = regression.coef_[label] if len(regression.coef_) > 1 else regression.coef_[0] * (2 * label - 1)
     x_f = reading.x_if[[at]]
     part_f = x_f.data * weight_f[x_f.indices]
-    best = np.argsort(-part_f)[:WORDS_LISTED]
-    return ", ".join(str(reading.words[x_f.indices[f]]) for f in best if part_f[f] > 0)
+    best = [f for f in np.argsort(-part_f)[:WORDS_LISTED] if part_f[f] > 0]
+    # Pairs of letters of scripts without blanks are words again.
+    return re.sub(f"(?<={UNSPACED.pattern}) (?={UNSPACED.pattern})", "", ", ".join(reading.words[x_f.indices[best]]))
 
 
 def _worth_rows(
