@@ -6,8 +6,8 @@ Usage: python studies/judges.py [--panels 160] [--worlds independent,shared,…]
 Four systems answer the same 300 prompts (60 prompts in five epochs in the world of clusters), five judges are right in
 90 to 70%, and 150 answers are known, at random. Prints, by world, how often 90% intervals hold the planted share, their
 length, how often A - B (6 points) is held and decided, and writes these figures into docs/data/judges.csv in place of
-those that the same version had in the same world. The worlds use the public API alone, so that an earlier version can
-be run on the same panels (PYTHONPATH); of people's votes 0.2 takes the majority for gold.
+those that the same version had in the same world with the same seeds. The worlds use the public API alone, so that an
+earlier version can be run on the same panels (PYTHONPATH); of people's votes 0.2 takes the majority for gold.
 """
 
 from __future__ import annotations
@@ -88,9 +88,11 @@ def study(worlds: list[str], panels: int, first: int) -> None:
             | pl.DataFrame(rows[world]).mean().row(0, named=True)
             for world in worlds
         ]).with_columns(cs.float().round(4))  # fmt: skip
-        replaced = (pl.col("version") == me.__version__) & pl.col("world").is_in(worlds)
+        replaced = pl.col("world").is_in(worlds)
+        for name, value in (("version", me.__version__), ("first_seed", first)):
+            replaced &= pl.col(name) == value
         table = pl.concat([pl.read_csv(FIGURES, schema=means.schema).filter(~replaced), means])
-        table.sort("world", "version").write_csv(FIGURES)
+        table.sort("world", "first_seed", "version").write_csv(FIGURES)
     for row in means.iter_rows(named=True):
         print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
 
@@ -109,13 +111,13 @@ def grade(votes: pl.DataFrame) -> dict[str, float]:
     return {"held": float(np.mean(held)), "length": length} | gap
 
 
-def wrong_majority(panels: int) -> None:
+def wrong_majority(panels: int, first_seed: int) -> None:
     """Print how known answers overrule panels most of whose judges are wrong, together."""
     from moral_entropy.judges.table import describe_judges
 
     first, gains, slandered = [], [], 0
     for seed in range(panels):
-        rng = np.random.default_rng(50_000 + seed)
+        rng = np.random.default_rng([first_seed, seed])
         n, n_known = 600, 150
         truth_i, shared_i = rng.random(n) < 0.6, rng.random(n) < 0.6
         right = {"gpt-4o": rng.random(n) < 0.9, "claude-3": rng.random(n) < 0.8}
@@ -261,7 +263,7 @@ if __name__ == "__main__":
     if chosen.worlds:
         study(chosen.worlds.split(","), chosen.panels, chosen.first)
     if chosen.wrong_majority:
-        wrong_majority(chosen.wrong_majority)
+        wrong_majority(chosen.wrong_majority, chosen.first)
     if chosen.position_bias:
         position_bias(chosen.position_bias)
     if chosen.real:

@@ -16,3 +16,14 @@ NO_DOMAIN = "(none)"
 
 UNKNOWN_GROUP = "(unknown)"
 """Annotators whose group is not known."""
+
+
+def person(name: str) -> str:
+    """Return the name of an annotator as the subject of a sentence.
+
+    Examples
+    --------
+    >>> person("80"), person("ann")
+    ('annotator 80', 'ann')
+    """
+    return f"annotator {name}" if name.isdecimal() else name

@@ -183,6 +183,16 @@ def test_known_answers_overrule_a_majority_that_is_wrong():
     assert np.mean(gains) >= -0.001
 
 
+def test_labels_follow_the_judge_who_comes_first_also_where_another_has_more_known_answers_right():
+    votes, _, right = wrong_majority(61_106)
+    assert right["sonnet"][:150].sum() > right["gpt-4o"][:150].sum()
+    judges = describe_judges(me.audit(votes, draws=0))
+    assert judges.frame["judge"][0] == "gpt-4o"
+    unseen = judges.labels.filter(~pl.col("known")).cast({"item": pl.Int64})
+    first = unseen.join(votes.filter(annotator="gpt-4o"), on="item", suffix="_cast")
+    assert first.select((pl.col("label") == pl.col("label_cast")).mean()).item() > 0.98
+
+
 def test_judges_who_err_together_are_worth_fewer():
     apart, together = votes_of(PANEL, 900, known=1.0), wrong_majority(1, n_known=600)[0]
     n_apart, n_together = (effective_judges(panel_of(me.audit(votes, draws=0)))[0] for votes in (apart, together))

@@ -17,6 +17,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from moral_entropy.findings import Finding, Level, many
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import finding_of
+from moral_entropy.names import person
 from moral_entropy.rules.grade import share_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats
 
@@ -273,7 +274,7 @@ def rater_findings(fit: QuestionFit, frame: pl.DataFrame) -> Iterator[Finding]:
         yield finding_of(
             fit, "ratings", role, first[figure], low=first[figure + "_low"], high=first[figure + "_high"],
             n=int(first["n_votes"]), subject=first["name"], level=level,
-            text=f"{first['name']} {rater_sentence(first)}{also}.",
+            text=f"{person(first['name'])} {rater_sentence(first)}{also}.",
             meaning="Plain means and medians move with who rated an item; the consensus takes raters as they are.",
             remedy="See the table raters; ask these raters how they read the scale, or leave them out (--exclude).",
         )  # fmt: skip

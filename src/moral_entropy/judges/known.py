@@ -24,7 +24,6 @@ from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question, Run
-from moral_entropy.ties import highest, tie_key
 from moral_entropy.verdict.figures import KEYS
 from moral_entropy.verdict.sheet import spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -45,14 +44,6 @@ FOLDS = 5
 WEIGHT_SD, TRUST_SD, BIAS_SD = 1.0, 0.5, 2.0
 """Priors of labels by known answers: the weight of a judge's vote is drawn to 0, that of the consensus' log p to ½."""
 
-CLEAR = 1.645
-"""Standard errors from which a gain or a loss is clear: one chance in twenty."""
-
-CLEARLY = (1.5, 4.0)
-"""How many times more probable a label must be than that of the best judge to replace it: the first where this gets
-clearly more known answers right. Chosen in simulated panels (seeds 5,200 to 5,399): where nothing betters the best
-judge, labels were right 0.3 points less often than its own without this, and 0.01 with it."""
-
 DRAWS = 12
 """Draws of the people's own error rates, for what they add to the variance of a score."""
 
@@ -66,9 +57,8 @@ class KnownItems(NamedTuple):
         The question, and the ids of its items.
     p_ik
         Label probabilities by the judges, without the known answers unless `evidence`.
-    guess_ik, label_i
-        The same by votes that are weighed by the known answers of other items (`weigh_votes`), where that is better,
-        and labels.
+    guess_ik
+        The same by votes that are weighed by the known answers of other items (`weigh_votes`), where that is better.
     counts_ik
         Votes of the judges by label, as they were cast.
     known_i, gold_i, truth_ik
@@ -93,7 +83,6 @@ class KnownItems(NamedTuple):
     items: pl.Series
     p_ik: Floats
     guess_ik: Floats
-    label_i: Ints
     counts_ik: Floats
     known_i: NDArray[np.bool_]
     gold_i: Ints
@@ -180,14 +169,13 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
     known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
     # Of two labels, as the model has it: what is published is pooled with the vote share, which draws systems together.
     guess_ik = model_ik if known_i.any() and len(labels) == 2 else p_ik
-    label_i: Ints = highest(guess_ik)
     if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(decided) <= MOST_JUDGES:
         vote_ji = vote_matrix(votes, items, list(decided), labels)
-        guess_ik, label_i = weigh_votes(vote_ji, guess_ik, likelihood_sik[0], np.flatnonzero(known_i))
+        guess_ik = weigh_votes(vote_ji, guess_ik, likelihood_sik[0], np.flatnonzero(known_i))
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(
-        question, items, p_ik, guess_ik, label_i, _counts(votes, items, labels), known_i, gold_i, truth_ik, weight_i,
+        question, items, p_ik, guess_ik, _counts(votes, items, labels), known_i, gold_i, truth_ik, weight_i,
         _clusters(run, question, items, cluster_column), evidence, decided, people, likelihood_sik[0],
         likelihood_sik[1:], tuple(notes),
     )  # fmt: skip
@@ -243,14 +231,13 @@ def _aggregate(votes: pl.DataFrame, rows: pl.DataFrame, labels: list[str]) -> tu
     return truth_ik, likelihood_sik
 
 
-def weigh_votes(vote_ji: Ints, p_ik: Floats, likelihood_ik: Floats, rows: Ints) -> tuple[Floats, Ints]:
-    """Weigh the votes of judges by the known answers of some rows: return label probabilities of all items, and labels.
+def weigh_votes(vote_ji: Ints, p_ik: Floats, likelihood_ik: Floats, rows: Ints) -> Floats:
+    """Weigh the votes of judges by the known answers of some rows: return label probabilities of all items.
 
     A ridge regression: the log-odds of a label are the sum of a weight per judge and label voted, a bias per label, and
     a multiple of the consensus' log p. So judges who err together share one weight, which counting errors one by one
     would give to each. An item with a known answer is weighed by the answers of four fifths of the others. Where known
-    answers are predicted no better than by the consensus, by a standard error, `p_ik` is returned. The label is that of
-    the judge who is right most often, unless another is more probable by a factor of `CLEARLY`: weights are learnt too.
+    answers are predicted no better than by the consensus, by a standard error, `p_ik` is returned.
     """
     from scipy.optimize import minimize
 
@@ -280,16 +267,7 @@ def weigh_votes(vote_ji: Ints, p_ik: Floats, likelihood_ik: Floats, rows: Ints) 
     for fold in range(FOLDS):
         guess_ik[rows[fold_g == fold]] = weigh(rows[fold_g == fold], rows[fold_g != fold])
     gain_g = np.subtract(*(np.log((likelihood_ik * q_ik)[rows].sum(axis=1) + 1e-4) for q_ik in (guess_ik, p_ik)))
-    guess_ik = guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
-    gold_g = likelihood_ik[rows].argmax(axis=1)
-    best_i = vote_ji[(vote_ji[:, rows] == gold_g).sum(axis=1).argmax()]
-    p_best_i = np.where(best_i == UNKNOWN, 0.0, guess_ik[np.arange(n_items), best_i])
-    for factor in CLEARLY:
-        label_i = np.where(tie_key(factor * p_best_i) >= tie_key(guess_ik.max(axis=1)), best_i, highest(guess_ik))
-        right_g, best_right_g = (names_i[rows] == gold_g for names_i in (label_i, best_i))
-        if right_g.sum() - best_right_g.sum() > CLEAR * (right_g != best_right_g).sum() ** 0.5:
-            break
-    return guess_ik, label_i
+    return guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
 
 
 def _answers(run: Run, question: Question, items: pl.Series) -> tuple[Ints, Floats, int]:

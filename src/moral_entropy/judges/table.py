@@ -18,18 +18,26 @@ from numpy.typing import NDArray
 from moral_entropy.findings import many
 from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
 from moral_entropy.judges.findings import SIDE
-from moral_entropy.judges.known import CLEAR, ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
+from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of, vote_matrix
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
 from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best_panels, effective_judges, read_panel
 from moral_entropy.judges.people import may_replace
 from moral_entropy.judges.values import bounded, quantities, schema
 from moral_entropy.options import JudgeOptions, values_by_label
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.ties import DECIMALS, highest
-from moral_entropy.votes.table import UNKNOWN, Floats
+from moral_entropy.ties import DECIMALS, highest, tie_key
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 MOST_ITEMS_VOTED = 0.5
 """Share of the items that judges must vote on, in the median, for panels of them to be compared."""
+
+CLEAR = 1.645
+"""Standard errors from which a gain or a loss is clear: one chance in twenty."""
+
+CLEARLY = (1.5, 4.0)
+"""How many times more probable a label must be than that of the best judge to replace it: the first where this gets
+clearly more known answers right. Chosen in simulated panels (seeds 5,200 to 5,399): where nothing betters the best
+judge, labels were right 0.3 points less often than its own without this, and 0.01 with it."""
 
 JUDGES = pl.Schema(
     schema("text question judge role", "int n_votes", "float missing", "int n_known",
@@ -111,7 +119,7 @@ def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judg
     effective = effective_judges(panel, mass) if complete else None
     worth_rows = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
     worth = pl.DataFrame(worth_rows, schema=EFFECTIVE, orient="row")
-    labels, label_note = _labels(reference)
+    labels, label_note = _labels(run, reference, frame)
     pair_notes: list[str] = []
     ranking, positions = RANKING.to_frame(), POSITIONS.to_frame()
     if is_pairwise(run, reference.question):
@@ -191,17 +199,31 @@ def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
     return f"keep: {right}; {100 * row['saved']:.1f} labels in 100 more are right with it"
 
 
-def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
-    """Return labels that weigh judges by known answers, and a sentence about them; empty without enough."""
+def _labels(run: Run, reference: KnownItems, judges: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return labels that weigh judges by known answers, and a sentence about them; empty without enough.
+
+    They are those of the judge who comes first, unless another is more probable by a factor of `CLEARLY`: the weights
+    are learnt too.
+    """
     if reference.n_known < ENOUGH or reference.evidence or reference.known_i.all():
         return LABELS.to_frame(), []
-    question, known_i = reference.question, reference.known_i
+    question, known_i, guess_ik = reference.question, reference.known_i, reference.guess_ik
+    chosen_i: Ints = highest(guess_ik)
+    best = judges.filter(pl.col("n_known") >= ENOUGH)["judge"].head(int(judges.height <= MOST_JUDGES))
+    votes = run.table("votes", where=pl.col("question") == question.name)
+    for best_i in vote_matrix(votes, reference.items, best.to_list(), list(question.labels)):
+        p_best_i = np.where(best_i == UNKNOWN, 0.0, guess_ik[np.arange(len(best_i)), best_i])
+        for factor in CLEARLY:
+            chosen_i = np.where(tie_key(factor * p_best_i) >= tie_key(guess_ik.max(axis=1)), best_i, highest(guess_ik))
+            right_g, best_right_g = ((label_i == reference.gold_i)[known_i] for label_i in (chosen_i, best_i))
+            if right_g.sum() - best_right_g.sum() > CLEAR * (right_g != best_right_g).sum() ** 0.5:
+                break
     wrong, wrong_before = (
         float(np.average((label_i != reference.gold_i)[known_i], weights=reference.weight_i[known_i]))
-        for label_i in (reference.label_i, highest(reference.p_ik))
+        for label_i in (chosen_i, highest(reference.p_ik))
     )
-    p_ik = np.where(known_i[:, None], reference.truth_ik, reference.guess_ik)
-    label_i = np.where(known_i, reference.gold_i, reference.label_i)
+    p_ik = np.where(known_i[:, None], reference.truth_ik, guess_ik)
+    label_i = np.where(known_i, reference.gold_i, chosen_i)
     frame = reference.items.cast(pl.String).to_frame("item").select(
         pl.lit(question.name).alias("question"), "item",
         pl.Series("label", [question.labels[k] for k in label_i.tolist()]),

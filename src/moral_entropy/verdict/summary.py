@@ -20,7 +20,7 @@ import polars as pl
 from moral_entropy.errors import harmless
 from moral_entropy.findings import Finding, many
 from moral_entropy.markup import markdown_table, markdown_text
-from moral_entropy.names import ALL
+from moral_entropy.names import ALL, person
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, cautions
 from moral_entropy.schemas import BETWEEN
@@ -314,7 +314,7 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
         about = f" on {short_name(str(question))}" if len(run.questions) > 1 else ""
         also = f" ({len(order) - 1} more are like that)" if len(order) > 1 else ""
         yield (
-            f"{short_name(names[first])} agrees with {whom} on {right_a[first]:.0%} of {n_a[first]:,.0f} votes{about}"
+            f"{person(short_name(names[first]))} agrees with {whom} on {right_a[first]:.0%} of {n_a[first]:,.0f} votes{about}"
             f"{also}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
         )
 

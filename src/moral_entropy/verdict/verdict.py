@@ -454,7 +454,7 @@ def _checks_say(run: Run, checks: Checks, tolerance: float, claimed: float, answ
     }[answer]
     by_hand = checks.by == "spot check"
     low, high = (_percent(end, width) for end in (error.low, error.high))
-    interval = f" ({run.interval:.0%} interval {low.rstrip('%')}–{high})" if width else ", and these are all"
+    interval = f" ({run.interval:.0%} interval {low.rstrip('%')}–{high})" if width else " of all labels"
     yield (
         f"{error.wrong:,.0f} of {error.checked:,} labels {'checked' if by_hand else 'with a known answer'} are wrong: "
         f"{_percent(error.value, width)}{interval}; tolerated: {100 * tolerance:g}%."
