@@ -123,7 +123,7 @@ def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvat
 def _least_own(posterior: Posterior) -> Floats:
     """Return the least information about an annotator's rows, the same whichever label the log ratios are against."""
     n_labels, least = posterior.patterns.n_labels, LEAST_VOTES if posterior.common else 0.0
-    return np.kron(np.eye(n_labels), least * (np.eye(n_labels - 1) - 1.0 / n_labels))
+    return np.asarray(np.kron(np.eye(n_labels), least * (np.eye(n_labels - 1) - 1.0 / n_labels)), dtype=np.float64)
 
 
 def _smallest(lower_pp: Floats) -> float:

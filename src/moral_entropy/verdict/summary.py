@@ -314,8 +314,8 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
         about = f" on {short_name(str(question))}" if len(run.questions) > 1 else ""
         also = f" ({len(order) - 1} more are like that)" if len(order) > 1 else ""
         yield (
-            f"{person(short_name(names[first]))} agrees with {whom} on {right_a[first]:.0%} of {n_a[first]:,.0f} votes{about}"
-            f"{also}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
+            f"{person(short_name(names[first]))} agrees with {whom} on {right_a[first]:.0%} of {n_a[first]:,.0f} votes"
+            f"{about}{also}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
         )
 
 

@@ -258,7 +258,7 @@ def _alike_columns(parts: Sequence[Source]) -> list[pl.DataFrame]:
     if not shared or (len(shared) < 2 and any(len(names) != 1 for names in lone)):
         odd = max(parts[1:], key=lambda part: len({plain_name(name) for name in part.columns} ^ set(first)))
         columns = f"{parts[0].name} has the columns {shown(parts[0].columns)}, {odd.name} has {shown(odd.columns)}"
-        refuse(f"{columns}: files that are read together have the same columns. Name one of them, or rename columns.", UsageError)
+        refuse(f"{columns}: files read together need the same columns. Name one file, or rename columns.", UsageError)
     are_labels = all(len(names) == 1 for names in lone) and "label" not in shared
     frames = []
     for part, names in zip(parts, lone, strict=True):
