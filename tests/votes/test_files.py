@@ -281,7 +281,7 @@ def test_missing_files(tmp_path):
 
 def test_files_with_other_columns_are_no_parts(write):
     paths = [write(text(), "a.csv"), write("x,y\n1,2\n", "b.csv")]
-    with pytest.raises(UsageError, match=r"a has the columns .*, b has x, y: files that are read together"):
+    with pytest.raises(UsageError, match=r"a has the columns .*, b has x, y: files read together"):
         read_votes(paths)
 
 
