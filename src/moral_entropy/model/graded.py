@@ -17,9 +17,10 @@ from scipy.special import digamma, ndtr, softmax
 
 from moral_entropy.votes.table import Floats
 
-STRENGTHS = (3.0, 30.0)
+STRENGTHS = (3.0, 20.0)
 """Least and most votes' weight with which rows are drawn to it. Between them, the weight under which the expected votes
-are most probable: 3 to 30 on the nine ordered sets of the study."""
+are most probable. With 30 at most, left-out votes of seven sets (seed 10) are predicted .2% better and web's labels are
+worse against gold (mean error .213 for .205); with 15 at most .4% worse (.204)."""
 
 BIASES, SPREADS = 9, 7
 """Graded types: biases within 1.5 levels of five, and spreads from .15 to 2.5 of them, on a geometric grid."""
@@ -77,11 +78,11 @@ def prior_votes(votes_akv: Floats, common_kv: Floats) -> Floats:
 
 def _probabilities(log_at: Floats) -> Floats:
     """Return how probable every type is for every rater, given the log likelihoods: shares are learnt with them."""
-    n_types = log_at.shape[1]
-    share_t, p_at = np.full(n_types, 1.0 / n_types), np.empty_like(log_at)
+    likelihood_at = np.exp(log_at - log_at.max(axis=1, keepdims=True))
+    p_at = np.ones_like(log_at)
     for _ in range(ROUNDS):
-        p_at = softmax(log_at + np.log(share_t), axis=1)
-        share_t = (p_at.sum(axis=0) + 1.0 / n_types) / (len(p_at) + 1.0)
+        p_at = likelihood_at * (p_at.sum(axis=0) + 1.0 / log_at.shape[1])
+        p_at /= p_at.sum(axis=1, keepdims=True)
     return p_at
 
 
@@ -94,7 +95,7 @@ def strength(votes_akv: Floats, row_akv: Floats) -> float:
     --------
     >>> row_akv = np.array([[[0.5, 0.5]]])
     >>> strength(np.array([[[50.0, 50.0]]]), row_akv), strength(np.array([[[90.0, 10.0]]]), row_akv)
-    (30.0, 3.0)
+    (20.0, 3.0)
     """
     total_ak, bounds = votes_akv.sum(axis=-1), np.log(STRENGTHS)
 
