@@ -559,5 +559,4 @@ def _wrong_after(fit: QuestionFit, n_votes: int, rng: Rng) -> float:
         annotator_i = rng.choice(len(weight_a), size=SIMULATED, p=weight_a)
         vote_i = _draw(fit.confusion_sakv[draw_i, annotator_i, truth_i], rng)
         log_ik += np.log(mean_akv[annotator_i, :, vote_i])
-    label_i = labels_of(softmax(log_ik, axis=1), None, ordered=fit.ballot.levels is not None)
-    return float(np.mean(label_i != truth_i))
+    return float(np.mean(labels_of(softmax(log_ik, axis=1), None, ordered=fit.ballot.levels is not None) != truth_i))

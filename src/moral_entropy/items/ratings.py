@@ -174,9 +174,8 @@ def score_frame(votes_items: pl.Series, fit: QuestionFit, raters: Raters, interv
     ballot, levels = fit.ballot, np.array(fit.ballot.levels)
     score_v, n_i = given_scores(ballot), ballot.votes_i
     item_v = np.repeat(np.arange(ballot.n_items), n_i)
-    votes_i = np.where(
-        n_i > 0, np.bincount(item_v, weights=score_v, minlength=ballot.n_items) / np.maximum(n_i, 1), np.nan
-    )
+    total_i = np.bincount(item_v, weights=score_v, minlength=ballot.n_items)
+    votes_i = np.where(n_i > 0, total_i / np.maximum(n_i, 1), np.nan)
     if ballot.score_v is None:
         mean_i = fit.p_ik @ levels
     else:
@@ -231,7 +230,7 @@ def rater_frame(annotators: pl.Series, ballot: Ballot, raters: Raters, interval:
 
 def _roles(ballot: Ballot, raters: Raters) -> list[str]:
     """Name raters of whom something is sure, all raters looked at together."""
-    enough_a = ballot.votes_a >= FEW_VOTES
+    enough_a = (ballot.votes_a >= FEW_VOTES) & (ballot.n_annotators >= 3)
     sure = float(-ndtri(FALSE_ALARMS / 2.0 / max(int(enough_a.sum()), 1)))
     scores = np.array(ballot.levels) if ballot.score_v is None else ballot.score_v
     large = LARGE * float(scores.max() - scores.min())
@@ -243,8 +242,7 @@ def _roles(ballot: Ballot, raters: Raters) -> list[str]:
         "lenient": far_a & (raters.bias_a > 0.0), "central": high_a < (1.0 - STEEPER) * usual,
         "extreme": low_a > (1.0 + STEEPER) * usual,
     }  # fmt: skip
-    enough = ballot.n_annotators >= 3
-    roles = np.select([test_a & enough_a & enough for test_a in tests.values()], list(tests), default="")
+    roles = np.select([test_a & enough_a for test_a in tests.values()], list(tests), default="")
     return [str(role) for role in roles]
 
 

@@ -260,10 +260,13 @@ def find_mode(
     watch
         What is told of the steepness.
     """
-    if posterior.graded and _turned_first(posterior):
-        other = find_mode(turned(posterior), all_starts=False, watch=watch)[0]
-        optimum = maximise(posterior, mirrored(other.at), max_passes=1)
-        optimum = optimum._replace(passes=optimum.passes + other.passes, converged=other.converged)
+    patterns = posterior.patterns
+    # Log ratios are to the first level, and of several modes a search finds one: it goes the way of the votes, so that
+    # a scale turned round has the same mode.
+    if posterior.graded and (votes_k := (patterns.weight_r @ patterns.counts_rk).tolist()) < votes_k[::-1]:
+        there = find_mode(turned(posterior), all_starts=False, watch=watch)[0]
+        optimum = maximise(posterior, mirrored(there.at), max_passes=1)
+        optimum = optimum._replace(passes=1 + there.passes, converged=there.converged)
         return optimum, None, {"share": optimum.objective}
     sample = posterior.sample(SAMPLE_VOTES)
     sampled = sample is not posterior
@@ -286,15 +289,6 @@ def find_mode(
     return optimum, second, {name: rough.objective for name, rough in optima.items()}
 
 
-def _turned_first(posterior: Posterior) -> bool:
-    """Tell which way round the search goes: log ratios are to the first level, and of several modes it finds one.
-
-    The way is that of the votes, so that a scale turned round has the same mode.
-    """
-    votes_k = posterior.patterns.votes_c.reshape(posterior.patterns.n_annotators, -1).sum(axis=0).tolist()
-    return bool(votes_k < votes_k[::-1])
-
-
 def turned(posterior: Posterior) -> Posterior:
     """Return the log posterior of the same votes with the scale turned round."""
     patterns, last = posterior.patterns, posterior.patterns.n_labels - 1
@@ -309,8 +303,7 @@ def turned(posterior: Posterior) -> Posterior:
 
 def mirrored(at: Parameters) -> Parameters:
     """Return the parameters of a scale turned round: its levels, and the pairs of neighbours, in the other order."""
-    n_labels = at.confusion_akv.shape[-1]
-    parts = at.weight_dg[:, :n_labels], at.weight_dg[:, n_labels:]
+    parts = np.split(at.weight_dg, [at.confusion_akv.shape[-1]], axis=1)
     return Parameters(np.concatenate([part[:, ::-1] for part in parts], axis=1), at.confusion_akv[:, ::-1, ::-1])
 
 
