@@ -151,14 +151,11 @@ Spread = Callable[..., Any]
 
 def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: slice) -> Floats:
     """Compute the probabilities of the states of some rows at some parameters."""
-    start_r, n_rows, (_, vote_cz, weight_dz) = patterns.start_r, rows.stop - rows.start, _at(patterns, states, at)
-    code_v = patterns.code_v[start_r[rows.start] : start_r[rows.stop]]
-    counts_r = start_r[rows.start : rows.stop + 1] - start_r[rows.start]
-    votes_rc = csr_array((np.ones(len(code_v)), code_v, counts_r), shape=(n_rows, len(vote_cz)))
-    log_rz = votes_rc @ np.log(vote_cz)
-    log_rz += np.log(weight_dz)[patterns.domain_r[rows] if patterns.n_domains > 1 else 0]
-    posterior_rz: Floats = softmax(log_rz, axis=1)
-    clamp_r = patterns.clamp_r[rows]
+    start_r, clamp_r = patterns.start_r[rows.start : rows.stop + 1], patterns.clamp_r[rows]
+    code_v, (_, vote_cz, weight_dz) = patterns.code_v[start_r[0] : start_r[-1]], _at(patterns, states, at)
+    votes_rc = csr_array((np.ones(len(code_v)), code_v, start_r - start_r[0]), shape=(len(clamp_r), len(vote_cz)))
+    domain_r = patterns.domain_r[rows] if patterns.n_domains > 1 else 0
+    posterior_rz: Floats = softmax(votes_rc @ np.log(vote_cz) + np.log(weight_dz)[domain_r], axis=1)
     posterior_rz[clamp_r != UNKNOWN] = np.eye(states.n_states)[clamp_r[clamp_r != UNKNOWN]]
     return posterior_rz
 
