@@ -21,6 +21,7 @@ import tokenize
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 BUDGET = HERE / "tools" / "budget.toml"
@@ -174,8 +175,8 @@ def write_budget(now: dict[str, Counter[str]]) -> None:
     BUDGET.write_text(text, encoding="utf-8")
 
 
-def walk(tree: Path) -> None:
-    """Audit 1,600 votes and print how many functions and files of the package run, and the deepest chain of files."""
+def walk(tree: Path) -> dict[str, Any]:
+    """Audit 1,600 votes and count the functions and files of the package that run; with the deepest chain of files."""
     with tempfile.TemporaryDirectory() as folder:
         rows = [
             f"{i},a{a},{'yes' if (i % 3 == 0) != ((7 * i + a * a) % 11 < a) else 'no'}"
@@ -183,9 +184,10 @@ def walk(tree: Path) -> None:
             for a in range(8)
         ]
         (Path(folder) / "votes.csv").write_text("item,annotator,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
-        result = json.loads(run_in(tree, WALK, Path(folder)).splitlines()[-1])
+        result: dict[str, Any] = json.loads(run_in(tree, WALK, Path(folder)).splitlines()[-1])
     print(f"one audit of 1,600 votes: {result['functions']:,} functions in {result['files']} files")
     print(f"deepest: {len(result['deepest']) - 1} changes of file: {' → '.join(result['deepest'])}")
+    return result
 
 
 def main() -> None:

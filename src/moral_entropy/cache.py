@@ -1,4 +1,4 @@
-"""The cache folder, for what can be made again: compiled kernels and templates, the chart library, encoded texts.
+"""The cache folder, for what can be made again: encoded texts.
 
 Returns its path and touches no file. What is in it may be deleted at any time.
 """

@@ -1,4 +1,4 @@
-"""Every Numba kernel: one pass of EM, label probabilities at the mode, over draws, and what votes leave unknown.
+"""Every Numba kernel: one pass of EM, label probabilities over draws, and what votes leave unknown.
 
 One family for both models: the paper's has the labels as its only states. Probabilities are multiplied, which takes no
 logarithms: `vote_cz` is relative to the likeliest state's, so that a product of some votes cannot vanish everywhere.
@@ -27,24 +27,26 @@ VOTES = f"Tuple(({I64},{I32},{F1},{I16},{I32}))"
 """Types of start_r, code_v, weight_r, clamp_r, domain_r."""
 
 
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+UNWRAPPED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Of functions that only kernels call: what Python needs to call them takes time to compile."""
+
+
 def kernel(*types: str) -> Callable[..., Any]:
-    """Compile a function for these types of arguments and no others; kept in the cache of the package."""
-    return njit(f"void({','.join(types)})", cache=True, nogil=True, error_model="numpy")
+    """Compile a function for these types of arguments and no others; kept in the cache of Numba."""
+    return njit(f"void({','.join(types)})", **OPTIONS)
 
 
-inner = njit(cache=True, nogil=True, error_model="numpy")
-
-
-@inner
+@njit(**OPTIONS, **UNWRAPPED)
 def _row(code_v, begin, end, clamped, vote_cz, weight_z, x_z):
     """Write the probabilities of a row's states; return the log likelihood."""
     n_states = len(x_z)
     log_row = 0.0
     if clamped >= 0:
         # Logs are added: a product would vanish where hundreds of votes contradict what is known.
-        log_row = math.log(max(weight_z[clamped], 1e-300))
+        log_row = math.log(weight_z[clamped] + 1e-300)
         for v in range(begin, end):
-            log_row += math.log(max(vote_cz[code_v[v], clamped], 1e-300))
+            log_row += math.log(vote_cz[code_v[v], clamped])
         for z in range(n_states):
             x_z[z] = 1.0 if z == clamped else 0.0
         return log_row
@@ -57,14 +59,13 @@ def _row(code_v, begin, end, clamped, vote_cz, weight_z, x_z):
         if (v - begin) % RESCALED == RESCALED - 1:
             top = 0.0
             for z in range(n_states):
-                top = max(top, x_z[z])
+                top = x_z[z] if x_z[z] > top else top
             for z in range(n_states):
                 x_z[z] /= top
             log_row += math.log(top)
-    total = 0.0
+    total = 1e-300
     for z in range(n_states):
         total += x_z[z]
-    total = max(total, 1e-300)
     for z in range(n_states):
         x_z[z] /= total
     return log_row + math.log(total)
@@ -94,17 +95,7 @@ def em_pass(votes, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bd
                     count_cz[c, z - 1] += x_z[z]
 
 
-@kernel(VOTES, F2, F2, "int64", "int64", F2)
-def state_posterior(votes, vote_cz, weight_dz, first, last, posterior_rz):
-    """Write the probabilities of the states of rows `first` to `last`, beginning at the first row of `posterior_rz`."""
-    start_r, code_v, _, clamp_r, domain_r = votes
-    for r in range(first, last):
-        d = domain_r[r] if len(domain_r) > 0 else 0
-        x_z = posterior_rz[r - first]
-        _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], x_z)
-
-
-@inner
+@njit(inline="always")
 def _row_draws(code_v, begin, end, vote_cks, weight_zs, ends_ze, share_z, x_zs, top_s):
     """Write the likelihood of a row's states in every draw, up to a factor; then its sum over states: `top_s`."""
     n_states, n_draws = x_zs.shape
@@ -126,7 +117,7 @@ def _row_draws(code_v, begin, end, vote_cks, weight_zs, ends_ze, share_z, x_zs, 
                 top_s[s] = 0.0
             for z in range(n_states):
                 for s in range(n_draws):
-                    top_s[s] = max(top_s[s], x_zs[z, s])
+                    top_s[s] = x_zs[z, s] if x_zs[z, s] > top_s[s] else top_s[s]
             for z in range(n_states):
                 for s in range(n_draws):
                     x_zs[z, s] /= top_s[s]
@@ -137,7 +128,7 @@ def _row_draws(code_v, begin, end, vote_cks, weight_zs, ends_ze, share_z, x_zs, 
             top_s[s] += x_zs[z, s]
 
 
-@inner
+@njit(inline="always")
 def _label_draws(x_zs, ends_ze, share_z, top_s, weight, share_k, p_ks):
     """Write the label probabilities of every draw, pooled with the vote share."""
     n_states, n_draws = x_zs.shape
@@ -250,7 +241,7 @@ def take_missing(votes, vote_cz, weight_dz, score_czt, group_z, n_labels, first,
                 curvature_pp[at_t[t], at_t[u]] -= cell
 
 
-@inner
+@njit(**OPTIONS)
 def take_own_missing(votes, vote_cz, weight_dz, score_czt, n_labels, first, last, own_app):
     """Subtract the same from each annotator's own block only."""
     start_r, code_v, weight_r, clamp_r, domain_r = votes

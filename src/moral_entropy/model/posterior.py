@@ -13,13 +13,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import softmax
 
 from moral_entropy.model import kernels
 from moral_entropy.model.graded import prior_votes
 from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.states import States
 from moral_entropy.model.threads import over_blocks
-from moral_entropy.votes.table import Floats
+from moral_entropy.votes.table import UNKNOWN, Floats
 
 BLOCKS = 16
 """Blocks of rows in a large pass; fixed, so that results do not depend on the number of threads."""
@@ -149,8 +151,12 @@ Spread = Callable[..., Any]
 
 def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: slice) -> Floats:
     """Compute the probabilities of the states of some rows at some parameters."""
-    posterior_rz = np.empty((rows.stop - rows.start, states.n_states))
-    kernels.state_posterior(*_at(patterns, states, at), rows.start, rows.stop, posterior_rz)
+    start_r, clamp_r = patterns.start_r[rows.start : rows.stop + 1], patterns.clamp_r[rows]
+    code_v, (_, vote_cz, weight_dz) = patterns.code_v[start_r[0] : start_r[-1]], _at(patterns, states, at)
+    votes_rc = csr_array((np.ones(len(code_v)), code_v, start_r - start_r[0]), shape=(len(clamp_r), len(vote_cz)))
+    domain_r = patterns.domain_r[rows] if patterns.n_domains > 1 else 0
+    posterior_rz: Floats = softmax(votes_rc @ np.log(vote_cz) + np.log(weight_dz)[domain_r], axis=1)
+    posterior_rz[clamp_r != UNKNOWN] = np.eye(states.n_states)[clamp_r[clamp_r != UNKNOWN]]
     return posterior_rz
 
 

@@ -32,7 +32,7 @@ TEXT_BUDGET = 400_000
 SHARE_OUTLIERS, SHARE_UNCERTAIN, SHARE_CONFLICTS = 0.3, 0.35, 0.2
 """Of the rows of a question; what is left goes to ordinary items."""
 
-HELD = 1_000_000
+HELD = 200_000
 """Items of all questions together up to which they are read once; of more, column by column."""
 
 REASONS = 25

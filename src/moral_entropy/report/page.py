@@ -281,16 +281,12 @@ def packed(frame: pl.DataFrame) -> dict[str, Any]:
     """
     floats = cs.float()
     finite = frame.with_columns(pl.when(floats.is_finite()).then(floats.round_sig_figs(DIGITS)))
-    return {column.name: _column(column) for column in finite}
-
-
-def _column(column: pl.Series) -> Any:
-    values = column.to_list()
-    if column.dtype != pl.String:
-        return values
-    at: dict[str | None, int] = {}
-    codes = [at.setdefault(text, len(at)) for text in values]
-    return {"of": list(at), "at": codes}
+    columns: dict[str, Any] = finite.to_dict(as_series=False)
+    for name in finite.select(pl.col(pl.String)).columns:
+        at: dict[str | None, int] = {}
+        codes = [at.setdefault(text, len(at)) for text in columns[name]]
+        columns[name] = {"of": list(at), "at": codes}
+    return columns
 
 
 # --- Uncertainty, groups, judges, rules, method --------------------------------------------------------------------

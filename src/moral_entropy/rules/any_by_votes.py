@@ -134,10 +134,10 @@ def _silence_by_votes(fit: QuestionFit, among_sdz: Floats, silent_asz: Floats) -
     rows, among_dsz = fit.patterns, among_sdz.transpose(1, 0, 2)
     votes_r = np.where(rows.weight_r > 0, np.diff(rows.start_r), 0)
     domain_r = rows.domain_r if rows.n_domains > 1 else np.zeros(rows.n_rows, dtype=np.int32)
-    silence = {}
+    silence, most_rows = {}, max(LEAST_ROWS, MAX_ROWS * MANY_LABELS**2 // max(rows.n_labels, MANY_LABELS) ** 2)
     for votes in np.setdiff1d(votes_r, [0]).tolist():
         row_r = np.flatnonzero(votes_r == votes)
-        some_r = row_r[:: -(-len(row_r) // most_rows(rows.n_labels))]
+        some_r = row_r[:: -(-len(row_r) // most_rows)]
         total_s, weight_r = np.zeros(len(among_sdz)), rows.weight_r[some_r]
         for first in range(0, len(some_r), ROWS_AT_ONCE):
             few_r = some_r[first : first + ROWS_AT_ONCE]
@@ -149,14 +149,3 @@ def _silence_by_votes(fit: QuestionFit, among_sdz: Floats, silent_asz: Floats) -
         items_d = np.bincount(domain_r[some_r], weight_r, among_sdz.shape[1])
         silence[votes] = (total_s / (among_sdz.sum(axis=-1) @ items_d), float(rows.weight_r[row_r].sum()))
     return silence
-
-
-def most_rows(n_labels: int) -> int:
-    """Return the largest number of rows to average over.
-
-    Examples
-    --------
-    >>> [most_rows(n_labels) for n_labels in (2, 10, 28, 500)]
-    [20000, 20000, 2551, 20]
-    """
-    return max(LEAST_ROWS, MAX_ROWS * MANY_LABELS**2 // max(n_labels, MANY_LABELS) ** 2)

@@ -26,7 +26,14 @@ from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.runs.run import Question, Run, cautions
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.figures import KEYS, annotator_shares, mean_over_items, pooled_rates, wrong_by
+from moral_entropy.verdict.figures import (
+    KEYS,
+    annotator_shares,
+    best_reference,
+    mean_over_items,
+    pooled_rates,
+    wrong_by,
+)
 from moral_entropy.verdict.sheet import MOST_CHECKED, ROWS, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -213,7 +220,7 @@ def gold_checks_of(run: Run) -> Checks | None:
     None where there is no gold, where it was used as evidence, and where a column was only guessed to be gold: nobody
     said that its answers are right.
     """
-    if run.manifest.get("use_gold") or "gold" in run.manifest["guessed"]:
+    if run.manifest.get("use_gold") or "gold" in run.manifest["guessed"] or best_reference(run) != "gold":
         return None
     n_all, n_gold, squares, wrong = gold_sums(run).select(pl.col("items", "n", "squares", "wrong").sum()).row(0)
     if not n_gold:
