@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moral_entropy.cache import cache_folder
+from moral_entropy.files import cache_folder
 
 NAMES = ("MORAL_ENTROPY_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA")
 

@@ -13,9 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from moral_entropy import files
-from moral_entropy.cache import cache_folder
 from moral_entropy.cli.main import main
-from moral_entropy.files import flush, move, whole_file
+from moral_entropy.files import cache_folder, flush, move, whole_file
 from moral_entropy.report.words import shown_title
 from moral_entropy.runs import folder as run_folder
 from moral_entropy.runs.folder import _alive, writing

@@ -146,7 +146,7 @@ def in_a_shell(tmp_path_factory):
     (folder / "bin").mkdir()
     for name, command in (
         ("moral-entropy", f'exec "{sys.executable}" -m moral_entropy "$@"'),
-        ("python", 'echo "$@" > pip.txt'),
+        ("python", f'if [ "$1" = -m ]; then echo "$@" > pip.txt; else exec "{sys.executable}" "$@"; fi'),
     ):
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{command}\n")
         (folder / "bin" / name).chmod(0o755)
@@ -169,6 +169,24 @@ def test_the_action_installs_its_own_checkout(in_a_shell):
     assert run("Install", SOURCE="/some/where").returncode == 0
     assert (folder / "pip.txt").read_text().split() == ["-m", "pip", "install", "--quiet", "/some/where"]
     assert "github.action_path" in str(ACTION)
+
+
+def test_the_action_keeps_kernels_and_knows_them_again(in_a_shell, tmp_path):
+    """An installed file is new each time; Numba takes what it kept only where the date is the same."""
+    _, run = in_a_shell
+    [keep, audit] = [step for step in ACTION["runs"]["steps"] if "moral-entropy-kernels" in str(step)]
+    assert keep["with"]["path"] == audit["env"]["NUMBA_CACHE_DIR"]
+    compiled = []
+    for _ in range(2):
+        shutil.rmtree(tmp_path / "src", ignore_errors=True)
+        shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        here = {"PYTHONPATH": str(tmp_path / "src"), "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+        assert run("Install", SOURCE=".", **here).returncode == 0
+        assert (
+            run("Audit", VOTES="old.csv", RUN="again", OPTIONS="--draws 50 --no-report --force", **here).returncode == 0
+        )
+        compiled.append({path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").rglob("*.nb*")})
+    assert compiled[0] and compiled[0] == compiled[1]
 
 
 @pytest.mark.parametrize("case", CASES)

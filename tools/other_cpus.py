@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from moral_entropy.cache import cache_folder
+from moral_entropy.files import cache_folder
 
 TESTS = ("tests/golden", "tests/laws", "tests/truth")
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0, 1]
@@ -86,7 +86,7 @@ def run(setting: Setting) -> tuple[Setting, int, str]:
         **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), threads),
         **setting.variables,
         # Kernels compiled for one processor are not those of another.
-        "MORAL_ENTROPY_CACHE": str(cache_folder() / "other-cpus" / setting.name),
+        "NUMBA_CACHE_DIR": str(cache_folder() / "other-cpus" / setting.name),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *TESTS]
     # We take as many threads as there are cores to run on.

@@ -119,7 +119,7 @@ def newcomer(wheel: Path, python: str, home: Path) -> list[Step]:
     work.mkdir()
     write_votes(work / "votes.csv")
     told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    told["MORAL_ENTROPY_CACHE"] = str(work / "cache")
+    told["NUMBA_CACHE_DIR"] = str(work / "cache")
     program = programs / "moral-entropy"
     here: dict[str, Any] = {"cwd": work, "env": told}
     steps = [

@@ -204,3 +204,32 @@ def without_formulas(frame: Frame) -> Frame:
 
     cell = pl.col(pl.String)
     return frame.with_columns(pl.when(cell.str.contains(FORMULA)).then("'" + cell).otherwise(cell).name.keep())
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be made again: `$MORAL_ENTROPY_CACHE`, else `moral-entropy` among the caches.
+
+    These are in `$XDG_CACHE_HOME` or `~/.cache`; on macOS `~/Library/Caches`, on Windows `%LOCALAPPDATA%`.
+
+    Raises
+    ------
+    OSError
+        The user has no home folder; callers then continue without a cache.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> with mock.patch.dict(os.environ, {"MORAL_ENTROPY_CACHE": "fast-disk"}):
+    ...     cache_folder().name
+    'fast-disk'
+    """
+    if folder := os.environ.get("MORAL_ENTROPY_CACHE"):
+        return Path(folder)
+    if home := os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else ""):
+        return Path(home) / "moral-entropy"
+    try:
+        home_folder = Path.home()
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
+    return home_folder / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "moral-entropy"

@@ -95,8 +95,8 @@ def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvat
     curvature_pp, weights = posterior.information(at, counts), np.arange(posterior.n_weights)
     curvature_pp[weights, weights] = np.maximum(curvature_pp[weights, weights], LEAST_ITEMS)
     for first in range(posterior.n_weights, len(curvature_pp), posterior.n_own) if posterior.common else ():
-        own = slice(first, first + posterior.n_own)
-        curvature_pp[own, own] += _least_own(posterior)
+        block = slice(first, first + posterior.n_own)
+        curvature_pp[block, block] += _least_own(posterior)
     known_p = known_information(posterior.completed(counts), at)
     known_p[weights] = np.maximum(known_p[weights], LEAST_ITEMS)
     scale_p = 1.0 / np.sqrt(known_p)

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.cache import cache_folder
 from moral_entropy.checks.scores import mean_interval
-from moral_entropy.files import whole_file
+from moral_entropy.files import cache_folder, whole_file
 from moral_entropy.findings import Finding, listed
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.fit import ItemPrior, base_rates
