@@ -12,7 +12,7 @@ from scipy.stats import entropy
 
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.items import next_votes as module
-from moral_entropy.items.next_votes import NOBODY, average_votes, choose_votes, information_gain
+from moral_entropy.items.next_votes import NOBODY, choose_votes, information_gain
 from moral_entropy.model.fit import fit
 from moral_entropy.model.posterior import state_posterior
 
@@ -95,7 +95,11 @@ def test_an_anonymous_annotator_can_vote_again():
 
 def test_the_team_is_weighted_by_votes():
     confusion_akv = np.array([np.eye(2), np.full((2, 2), 0.5)])
-    np.testing.assert_allclose(average_votes(confusion_akv, np.array([3, 1])), [[0.875, 0.125], [0.125, 0.875]])
+    p_ik, codes = np.array([[0.3, 0.7]]), np.array([0, 2])
+    gain_i, chosen_i = choose_votes(p_ik, np.array([0, 2]), codes, confusion_akv, np.array([3, 1]))
+    assert chosen_i.tolist() == [NOBODY]
+    team_akv = np.array([[[0.875, 0.125], [0.125, 0.875]]])
+    np.testing.assert_allclose(gain_i, information_gain(p_ik, team_akv)[:, 0])
 
 
 def mixed_fit(n_labels):

@@ -123,7 +123,8 @@ def choose_votes(
     column_a[asked_m] = np.arange(len(asked_m))
     gain_i, chosen_i, average_i = np.zeros(n_items), np.full(n_items, NOBODY), np.empty(n_items)
     step = max(CELLS_AT_ONCE // max(len(asked_m), 1), 1)
-    vote_mzv, average_zv = vote_azv[asked_m], average_votes(vote_azv, votes_a)
+    vote_mzv = vote_azv[asked_m]
+    average_zv = np.average(vote_azv, axis=0, weights=np.maximum(votes_a, 1e-9))
 
     def choose(first: int, last: int) -> None:
         for n in range(first, last):
@@ -153,9 +154,3 @@ def most_informative(confusion_akv: Floats, allowed_a: NDArray[np.bool_] | None 
     candidates = np.arange(n_annotators) if allowed_a is None else np.flatnonzero(allowed_a)
     order = np.argsort(-tie_key(at_even_a[candidates]), kind="stable")
     return np.sort(candidates[order[:MOST_INFORMATIVE]])
-
-
-def average_votes(vote_azv: Floats, votes_a: Ints) -> Floats:
-    """Return how the team votes given the state, annotators weighted by the votes they gave: `vote_zv`."""
-    weight_a = np.maximum(np.asarray(votes_a, dtype=np.float64), 1e-9)
-    return np.tensordot(weight_a / weight_a.sum(), vote_azv, axes=1)

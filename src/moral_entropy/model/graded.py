@@ -11,7 +11,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import digamma, ndtr, softmax
 
 from moral_entropy.votes.table import Floats
@@ -93,6 +92,8 @@ def strength(votes_akv: Floats, row_akv: Floats) -> float:
     >>> strength(np.array([[[50.0, 50.0]]]), row_akv), strength(np.array([[[90.0, 10.0]]]), row_akv)
     (20.0, 3.0)
     """
+    from scipy.optimize import brentq
+
     total_ak, bounds = votes_akv.sum(axis=-1), np.log(STRENGTHS)
 
     def slope(log_weight: float) -> float:

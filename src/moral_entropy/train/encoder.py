@@ -234,7 +234,7 @@ def model_folder(name: str) -> str:
     folder = Path(name)
     problem = ""
     if not (folder / "config.json").is_file():
-        problem = "is no model folder: it has no config.json. The hub has some: hf download NAME --local-dir FOLDER"
+        problem = f"is no model folder: no config.json. If it is on the hub: hf download {name} --local-dir FOLDER"
     elif not any((folder / file).is_file() for file in TOKENIZERS):
         problem = "has no tokenizer. Put that of its training beside it: tokenizer.save_pretrained(FOLDER)"
     elif not any(folder.glob("*.safetensors")):
