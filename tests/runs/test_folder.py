@@ -83,6 +83,17 @@ def test_force_replaces_an_earlier_run_whole(tmp_path):
     assert names(tmp_path) == ["run"]
 
 
+def test_force_replaces_a_run_of_version_0_2(tmp_path):
+    tables = """agreement annotator_summary annotators audit audit_advice audit_any_by_votes audit_one_label camps
+    audit_reliability audit_rules entropy findings group_items group_readings groups items outliers posterior pushes
+    refined soft_labels spot_checks target_items texts votes"""
+    write_run(tmp_path / "run", seed=1)
+    for table in tables.split():
+        (tmp_path / "run" / f"{table}.parquet").write_bytes(b"rows")
+    write_run(tmp_path / "run", seed=2, force=True)
+    assert names(tmp_path / "run") == ["items.parquet", "manifest.json"]
+
+
 def test_force_never_replaces_a_folder_that_is_no_run(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("precious")

@@ -45,6 +45,7 @@ OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
     "validation.parquet", "refined.parquet", "soft_labels.parquet", "comparison.parquet", "figures.parquet",
     "comparison.md", "comparison.html", "index.html",
+    "audit_one_label.parquet", "camps.parquet", "pushes.parquet",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip
 """Files besides its tables that may lie in a folder which `--force` replaces, also of earlier versions."""
