@@ -253,8 +253,9 @@ def _figure(role: str) -> str:
 def rater_sentence(rater: dict[str, Any]) -> str:
     """Say what a rater with a role does, with the figure that shows it; a row of the table raters."""
     figure = _figure(rater["role"])
-    unit = "points" if figure == "bias" else "points where the others' rises by 1"
-    size = f"{rater[figure]:+.2f} {unit} ({rater[figure + '_low']:+.2f} to {rater[figure + '_high']:+.2f})"
+    unit = "points" if figure == "bias" else "points where the others' rating rises by 1"
+    moves = "moves " * (figure == "slope")
+    size = f"{moves}{rater[figure]:+.2f} {unit} ({rater[figure + '_low']:+.2f} to {rater[figure + '_high']:+.2f})"
     return f"{HABITS[rater['role']]}: {size} over {rater['n_votes']:,} votes"
 
 
