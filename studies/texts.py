@@ -25,7 +25,6 @@ import numpy as np
 import polars as pl
 
 from moral_entropy import fit, read_votes
-from moral_entropy.cache import CACHE
 from moral_entropy.checks.scores import auc, calibration_gap
 from moral_entropy.model.fit import base_rates
 from moral_entropy.train.texts import Reading, cross_fit, embed_texts, measure_worth, read_texts
@@ -230,7 +229,7 @@ def study_speed(data: Path) -> list[str]:
     t_ik, _ = cross_fit(reading, counts_ik)
     measure_worth(counts_ik, t_ik, counts_ik.mean(axis=0) / 3.0, reading.group_i)
     seconds = {"tf-idf, one question": time.process_time() - start}
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {CACHE: folder}):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"MORAL_ENTROPY_CACHE": folder}):
         embed_texts(texts[:1], "minilm")
         start = time.process_time()
         embed_texts(texts[::10], "minilm")
