@@ -136,3 +136,11 @@ def test_soft_wins_where_hard_labels_lose_the_doubt(tmp_path):
     written = pl.read_csv(tmp_path / "model" / "comparison.csv")
     assert written.columns == facts["comparison"].columns and written.height == facts["comparison"].height
     assert "## Which targets are better" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_a_label_that_no_tested_text_has_leaves_the_mean_of_the_others():
+    p_ik = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.3, 0.6, 0.1]])
+    share_ik = np.eye(3)[[0, 1, 1, 1]]
+    # Label 0: the one text that has it comes first of four; label 1: of three pairs all are in order.
+    assert mean_auc(p_ik, share_ik, np.ones(4)) == pytest.approx(1.0)
+    assert np.isnan(mean_auc(p_ik[:1], share_ik[:1], np.ones(1)))

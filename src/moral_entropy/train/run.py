@@ -141,9 +141,9 @@ def mean_loss(p_ik: Floats, share_ik: Floats, count_i: Floats) -> float:
 
 
 def by_class(score: Callable[..., float], p_ik: Floats, share_ik: Floats, count_i: Floats) -> float:
-    """Average `auc` or `calibration_gap` over the labels, each against the rest; of two labels one says it all."""
-    classes = [1] if p_ik.shape[1] == 2 else range(p_ik.shape[1])
-    return float(np.mean([score(p_ik[:, k], share_ik[:, k], count_i) for k in classes]))
+    """Average `auc` or `calibration_gap` over the labels that can be scored, each against the rest; of two over one."""
+    scores = np.array([score(p_ik[:, k], share_ik[:, k], count_i) for k in range(p_ik.shape[1] == 2, p_ik.shape[1])])
+    return float(scores[~np.isnan(scores)].mean()) if not np.isnan(scores).all() else math.nan
 
 
 mean_auc, mean_gap = partial(by_class, auc), partial(by_class, calibration_gap)
@@ -194,12 +194,12 @@ def find_worth(p_io: Floats, train: Targets, test: Targets, kind: str) -> dict[s
 
 def worth_lines(worth: Mapping[str, Any]) -> Iterator[str]:
     """Say what a classifier is worth: one line of figures, and one of what they mean if it is little."""
-    rows = worth["questions"]
-    values = {name: [row[name] for row in rows if row[name] is not None] for name in FIGURES}
-    mean = {name: sum(column) / len(column) if column else math.nan for name, column in values.items()}
+    values = ((name, [row[name] for row in worth["questions"] if row[name] is not None]) for name in FIGURES)
+    mean = {name: sum(column) / len(column) if column else math.nan for name, column in values}
+    ranking = "" if math.isnan(mean["auc"]) else f"AUC {mean['auc']:z.2f}, "
     yield (
-        f"worth, on {worth['n_items']:,} texts it has not learnt from, against the {worth['reference']}: AUC "
-        f"{mean['auc']:z.2f}, log loss {mean['log_loss']:z.3f} ({mean['constant_loss']:z.3f} for one constant answer, "
+        f"worth, on {worth['n_items']:,} texts it has not learnt from, against the {worth['reference']}: {ranking}log "
+        f"loss {mean['log_loss']:z.3f} ({mean['constant_loss']:z.3f} for one constant answer, "
         f"{mean['share_loss']:z.3f} for the share of the text's own votes), calibration error {mean['ece']:z.3f}"
     )
     if mean["log_loss"] > mean["constant_loss"] - 5e-4:
