@@ -110,7 +110,7 @@ def bindings(tree: ast.AST) -> list[str]:
 
 
 def package_rows(folders: list[Path]) -> list[str]:
-    """Return a row of CSV for every package: code lines, files, classes, dataclasses, bindings with a vague name in %."""
+    """Return a row of CSV for every package: code lines, files, classes, dataclasses, vague names of bindings in %."""
     rows = ["package,code lines,files,classes,dataclasses,vague names (%)"]
     for root in folders:
         paths = [path for path in root.rglob("*.py") if not any(part.startswith("test") for part in path.parts)]
