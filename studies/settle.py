@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from moral_entropy.decisions import with_decisions
 from moral_entropy.pipeline import audit, settle
 from moral_entropy.runs.run import Run
 from moral_entropy.serve.desk import Desk
-from moral_entropy.verdict.decisions import with_decisions
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SETS = ("rte", "snow_temp", "labelme", "face_sentiment", "D_Product", "web")

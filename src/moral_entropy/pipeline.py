@@ -16,6 +16,7 @@ import polars as pl
 
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
+from moral_entropy.decisions import read_decisions
 from moral_entropy.errors import UsageError, VotesError, refuse_forked
 from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep, read_groupings
@@ -37,7 +38,6 @@ from moral_entropy.runs.folder import MANIFEST, change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
-from moral_entropy.verdict.decisions import read_decisions
 from moral_entropy.verdict.figures import label_facts
 from moral_entropy.verdict.sheet import add_sheet, keep_sheets, open_sheet, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes

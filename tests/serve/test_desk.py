@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from moral_entropy import audit
+from moral_entropy.decisions import DecisionLog
 from moral_entropy.errors import FileError
 from moral_entropy.runs.run import read_run
 from moral_entropy.serve.desk import Desk
-from moral_entropy.verdict.decisions import DecisionLog
 
 KEYS = ["question", "item"]
 

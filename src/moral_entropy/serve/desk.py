@@ -18,12 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import MoralEntropyError, UsageError
-from moral_entropy.items.rank import first
-from moral_entropy.judges.roles import LLM
-from moral_entropy.pipeline import settle
-from moral_entropy.runs.run import Question, Run
-from moral_entropy.verdict.decisions import (
+from moral_entropy.decisions import (
     CAUSES,
     DECISIONS,
     LABELLING,
@@ -33,6 +28,11 @@ from moral_entropy.verdict.decisions import (
     agreed,
     with_decisions,
 )
+from moral_entropy.errors import MoralEntropyError, UsageError
+from moral_entropy.items.rank import first
+from moral_entropy.judges.roles import LLM
+from moral_entropy.pipeline import settle
+from moral_entropy.runs.run import Question, Run
 from moral_entropy.verdict.figures import KEYS, wrong_by
 from moral_entropy.verdict.sheet import make_sheet, spot_checks
 

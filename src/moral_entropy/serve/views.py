@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.comparison import Comparison, compare
+from moral_entropy.decisions import CAUSES, LABELLING, Decision, Key
 from moral_entropy.errors import UsageError
 from moral_entropy.explanation import explain_item
 from moral_entropy.model.entropy import MOST_WRONG
@@ -27,7 +28,6 @@ from moral_entropy.report.page import annotator_rows, question_cells, rules_sect
 from moral_entropy.report.words import shown_size, shown_title
 from moral_entropy.runs.run import Run
 from moral_entropy.serve.desk import CATEGORIES, Desk
-from moral_entropy.verdict.decisions import CAUSES, LABELLING, Decision, Key
 from moral_entropy.verdict.figures import KEYS, mean_over_items, wrong_by
 from moral_entropy.verdict.verdict import verdict_of
 from moral_entropy.votes.table import Ints
