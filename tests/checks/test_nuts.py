@@ -55,7 +55,8 @@ def test_moments_are_those_of_the_sum_over_labellings(n_items, n_annotators, n_l
 def test_laplace_agrees_with_nuts_where_votes_are_plenty(model):
     votes = simulate_votes(n_items=400, n_annotators=5, votes_per_item=5, seed=2).votes
     consensus = fit(votes, model=model)
-    found = {f.metric: f for f in check_nuts(consensus, chains=2, tune=150, draws=250)}
+    # Shorter chains mix too badly on some processors: 57 effective draws of 500, and a ratio of .55.
+    found = {f.metric: f for f in check_nuts(consensus, chains=2, tune=400, draws=1_000)}
     ratio = found["epistemic_ratio"]
     # Few pseudo-votes leave the rows of good annotators skewed: the Gaussian overstates their part a little.
     assert 0.6 < ratio.value < (1.6 if model == "paper" else 2.0) and "p differs by" in ratio.text
