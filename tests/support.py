@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from moral_entropy.model.fit import log_posterior
-from moral_entropy.model.patterns import collapse, domains_of
+from moral_entropy.model.patterns import collapse
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors
 from moral_entropy.options import FitOptions
@@ -113,8 +113,7 @@ def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, quest
 def log_posterior_of(votes, priors=None, *, model="paper", use_gold=False, threads=None):
     """The log posterior of the first ballot."""
     ballot, options = votes.ballots[0], FitOptions(model=model, use_gold=use_gold, threads=threads)
-    domains = domains_of(votes, ballot) if options.by_domain else None
-    patterns = collapse(ballot, use_gold=use_gold, domains=domains)
+    patterns = collapse(ballot, use_gold=use_gold, domains_from=votes if options.by_domain else None)
     return log_posterior(votes, ballot, patterns, priors or Priors(), options)
 
 

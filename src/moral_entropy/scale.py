@@ -29,7 +29,7 @@ from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.findings import Finding, warning_sentences, without_warnings
 from moral_entropy.items.table import ItemSums, find_outliers, sum_items
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.model.copies import LEAST_SHARED, Groups, count_once, joined, linked, pairs_of, votes_of_annotators
+from moral_entropy.model.copies import LEAST_SHARED, Groups, count_once, joined, linked, pairs_of
 from moral_entropy.model.fit import (
     ITEM_COLUMNS,
     affordable_draws,
@@ -38,7 +38,7 @@ from moral_entropy.model.fit import (
     read_off,
     with_named,
 )
-from moral_entropy.model.patterns import Patterns, collapse, domains_of
+from moral_entropy.model.patterns import Patterns, collapse
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors, check_priors, priors_for
 from moral_entropy.model.search import SAMPLE_VOTES
@@ -94,8 +94,8 @@ def _patterns(
     votes: Votes, ballot: Ballot, options: FitOptions, fitted: dict[str, Any] | None = None, *, whole: bool = False
 ) -> Patterns:
     """Return the rows of a ballot; those who count as one in a fit vote once."""
-    domains = domains_of(votes, ballot) if options.by_domain else None
-    patterns = collapse(ballot, use_gold=options.use_gold, domains=domains, whole=whole)
+    domains_from = votes if options.by_domain else None
+    patterns = collapse(ballot, use_gold=options.use_gold, domains_from=domains_from, whole=whole)
     return count_once(patterns, fitted["counted_groups"]) if fitted and fitted["counted_groups"] else patterns
 
 
@@ -359,7 +359,7 @@ def fit_question(
 
 def _copies(client: Any, rows: Sequence[Any], n_annotators: int, log: ReadingLog) -> Groups:
     """Find identical annotators from sums over the partitions."""
-    votes_ak = added(client, [client.submit(votes_of_annotators, part, pure=False) for part in rows])
+    votes_ak = added(client, [client.submit(getattr, part, "votes_ak", pure=False) for part in rows])
     busy, commonest = np.flatnonzero(votes_ak.sum(axis=1) >= LEAST_SHARED), int(votes_ak.sum(axis=0).argmax())
     if len(busy) > MOST_COMPARED:
         log.note(f"copies are not looked for among more than {MOST_COMPARED:,} annotators on a cluster.")

@@ -1,6 +1,7 @@
 """What must hold for any votes."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import assume, given, settings
@@ -178,11 +179,10 @@ def test_a_further_yes_of_an_annotator_better_than_chance_takes_nothing_from_yes
     """With how annotators vote held: p of the model may fall where a vote makes everybody look worse."""
     found = fitted(*made, model=model, draws=0)
     better = np.flatnonzero(found.confusion_akv[:, 1, 1] > found.confusion_akv[:, 0, 1])
-    patterns = found.patterns
-    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
-    row = int(patterns.row_i[item])
+    patterns, row = found.patterns, int(found.patterns.row_i[item])
     for a in better:
-        more = patterns.with_votes(np.append(row_v, row), np.append(patterns.code_v, 2 * a + 1))
+        code_v = np.insert(patterns.code_v, patterns.start_r[row + 1], 2 * a + 1)
+        more = replace(patterns, start_r=patterns.start_r + (np.arange(patterns.n_rows + 1) > row), code_v=code_v)
         before, after = (score(some, found.states, found.mode)[0][row, 1] for some in (patterns, more))
         assert after >= before - 1e-12
 

@@ -12,6 +12,7 @@ from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.model import draws as module
 from moral_entropy.model.entropy import decompose_entropy
 from moral_entropy.model.fit import fit, log_posterior
+from moral_entropy.model.posterior import Parameters, labelled_information
 from moral_entropy.model.priors import Priors
 from moral_entropy.model.search import pack
 
@@ -48,11 +49,12 @@ def test_draws_have_the_mode_and_the_inverse_curvature(model):
     [fitted] = fit(votes, draws=MANY, model=model).fits
     posterior, counts = at_its_mode(votes, fitted)
     curvature_pp = posterior.information(fitted.mode, counts)
-    weights = np.arange(posterior.n_weights)
+    n_weights = fitted.mode.weight_dg[:, 1:].size
+    weights = np.arange(n_weights)
     # Where items say less than one item's worth about a weight, that much is assumed.
     curvature_pp[weights, weights] = np.maximum(curvature_pp[weights, weights], 1.0)
     # In the default model a tenth of a vote, shared out between all labels, is known of every row at least.
-    rows = np.arange(posterior.n_weights, len(curvature_pp))
+    rows = np.arange(n_weights, len(curvature_pp))
     curvature_pp[rows, rows] += 0.05 * (model == "mixed")
     lower_pp = np.tril(curvature_pp)
     expected_pp = np.linalg.inv(lower_pp + np.tril(lower_pp, -1).T)
@@ -69,10 +71,10 @@ def test_beyond_dense_there_is_one_block_per_annotator(model, monkeypatch):
     [fitted] = fit(votes, draws=MANY, model=model).fits
     posterior, counts = at_its_mode(votes, fitted)
     assert fitted.curvature.method == "annotators"
-    _, own_app = posterior.own_information(fitted.mode, counts)
-    _, found_pp = covariance_of(fitted)
+    own_app = posterior.own_information(fitted.mode, counts)
+    (_, found_pp), n_weights = covariance_of(fitted), fitted.mode.weight_dg[:, 1:].size
     for a, own_pp in enumerate(own_app):
-        own = slice(posterior.n_weights + a * posterior.n_own, posterior.n_weights + (a + 1) * posterior.n_own)
+        own = slice(n_weights + 6 * a, n_weights + 6 * a + 6)
         least_pp = 0.1 * np.kron(np.eye(3), [[2 / 3, -1 / 3], [-1 / 3, 2 / 3]]) * (model == "mixed")
         assert_alike(found_pp[own, own], np.linalg.inv(own_pp + least_pp))
 
@@ -84,10 +86,10 @@ def test_beyond_blocks_there_are_single_rows(monkeypatch):
     [fitted] = fit(votes, draws=MANY).fits
     posterior, counts = at_its_mode(votes, fitted)
     assert fitted.curvature.method == "rows"
-    row_akoo = posterior.row_blocks(fitted.mode, counts)
-    _, found_pp = covariance_of(fitted)
+    row_akoo = labelled_information(posterior.completed(counts).confusion_akv, fitted.mode.confusion_akv)
+    (_, found_pp), n_weights = covariance_of(fitted), fitted.mode.weight_dg[:, 1:].size
     for at, row_oo in enumerate(row_akoo.reshape(-1, 2, 2)):
-        row = slice(posterior.n_weights + 2 * at, posterior.n_weights + 2 * at + 2)
+        row = slice(n_weights + 2 * at, n_weights + 2 * at + 2)
         assert_alike(found_pp[row, row], np.linalg.inv(row_oo))
 
 
@@ -190,10 +192,10 @@ def test_more_votes_narrow_the_interval_and_lower_the_entropy():
 
 def test_flat_directions_are_drawn_along_alike_whatever_sign_their_eigenvectors_have(monkeypatch):
     flat = SimpleNamespace(
-        information=lambda *_: np.diag([1.0, 1.0, 0.0]), completed=lambda _: [np.full((3, 2), 2.0)], n_weights=0,
-        common=0.0,
+        information=lambda *_: np.diag([1.0, 1.0, 0.0]), common=0.0, patterns=SimpleNamespace(n_labels=2),
+        completed=lambda _: Parameters(np.full((1, 2), 2.0), np.full((1, 2, 2), 2.0)),
     )  # fmt: skip
-    even = [np.full((3, 2), 0.5)]
+    even = Parameters(np.full((1, 2), 0.5), np.full((1, 2, 2), 0.5))
     normal_sp = np.random.default_rng(0).standard_normal((5, 3))
     curvature, root = module._dense(flat, even, None)
     assert not curvature.positive_definite

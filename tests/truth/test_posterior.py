@@ -133,10 +133,10 @@ def test_curvature_equals_finite_differences_and_its_blocks_those_of_annotators(
 @pytest.mark.parametrize("case", CASES)
 def test_blocks_by_annotator_are_those_of_the_curvature(case):
     posterior, at = made(*case)
-    counts, n_own, start = posterior.expect(at), posterior.n_own, posterior.n_weights
+    counts, n_own, start = posterior.expect(at), at.confusion_akv[0, :, 1:].size, at.weight_dg[:, 1:].size
     lower_pp = np.tril(posterior.information(at, counts))
     whole_pp = lower_pp + np.tril(lower_pp, -1).T
-    _, own_app = posterior.own_information(at, counts)
+    own_app = posterior.own_information(at, counts)
     for a, own_pp in enumerate(own_app):
         own = slice(start + a * n_own, start + (a + 1) * n_own)
         assert_allclose(own_pp, whole_pp[own, own], atol=1e-9)
@@ -191,7 +191,7 @@ def test_collapsed_items_count_as_often_as_they_occur(n_labels):
     rng = np.random.default_rng(3)
     votes = votes_of(random_rows(rng, 200, 3, n_labels), n_labels)
     posterior = log_posterior_of(votes, model="mixed")
-    assert posterior.patterns.collapsed
+    assert posterior.patterns.n_rows < len(posterior.patterns.row_i)
     whole = replace(posterior, patterns=collapse(votes.ballots[0], whole=True))
     at = random_parameters(rng, posterior)
     for one, other in zip(posterior.expect(at), whole.expect(at), strict=True):

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,7 +23,7 @@ from scipy.special import bdtr
 
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.model.copies import LEAST_SHARED, joined, votes_of_annotators
+from moral_entropy.model.copies import LEAST_SHARED, joined
 from moral_entropy.model.findings import annotator_name, finding_of
 from moral_entropy.model.fit import fit_ballot
 from moral_entropy.model.patterns import Patterns
@@ -66,8 +65,8 @@ def alike_groups(rows: Patterns) -> list[tuple[Ints, float, float]]:
         Per group its annotators, on which share of the items that two of them share they agree, and on which they were
         to be expected to.
     """
-    rows = _some(rows, float((np.diff(rows.start_r) ** 2.0).sum()))
-    votes_a = votes_of_annotators(rows).sum(axis=1)
+    rows = rows.every(int((np.diff(rows.start_r) ** 2.0).sum() // MOST_PAIRS) + 1)
+    votes_a = rows.votes_ak.sum(axis=1)
     busy = np.sort(np.argsort(-votes_a, kind="stable")[:MOST_ANNOTATORS])
     busy = busy[votes_a[busy] >= LEAST_SHARED]
     if len(busy) <= LEAST_PARTNERS:
@@ -93,11 +92,6 @@ def alike_groups(rows: Patterns) -> list[tuple[Ints, float, float]]:
     return groups
 
 
-def _some(rows: Patterns, work: float) -> Patterns:
-    """Return the rows, or evenly spaced ones where all of them would be too much work."""
-    step = int(work // MOST_PAIRS) + 1
-    return rows if step == 1 else rows.take(np.arange(0, rows.n_rows, step))
-
 
 def _compared(rows: Patterns, busy: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     """Compare the votes of every two annotators on the items they share.
@@ -112,17 +106,14 @@ def _compared(rows: Patterns, busy: Ints) -> tuple[Floats, Floats, Floats, Float
     at_a[busy] = np.arange(len(busy))
     row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
     annotator_v, label_v = np.divmod(rows.code_v.astype(np.int64), rows.n_labels)
-    annotator_v = at_a[annotator_v]
-
-    def cast(kept_v: Any) -> Any:
-        places = row_v[kept_v], annotator_v[kept_v]
-        return csr_array((np.ones(len(places[0])), places), shape=(rows.n_rows, len(busy)))
-
-    any_ra = cast(annotator_v >= 0)
+    at_v = at_a[annotator_v]
+    any_ra, *label_kra = (
+        csr_array((np.ones(len(at)), (row_v[at], at_v[at])), shape=(rows.n_rows, len(busy)))
+        for at in map(np.flatnonzero, (at_v >= 0, *((at_v >= 0) & (label_v == k) for k in range(rows.n_labels))))
+    )
     shared_aa = ((any_ra * rows.weight_r[:, None]).T @ any_ra).toarray()
     same_aa, chance_aa, spread_aa = np.zeros((3, *shared_aa.shape))
-    for k in range(rows.n_labels):
-        label_ra = cast((annotator_v >= 0) & (label_v == k))
+    for label_ra in label_kra:
         weighted_ar = (label_ra * rows.weight_r[:, None]).T
         same_aa += (weighted_ar @ label_ra).toarray()
         # The share of a's votes for it, among the items that a shares with b.
@@ -231,7 +222,7 @@ def check_dependence(consensus: Consensus) -> list[Finding]:
 
 
 def _excess(consensus: Consensus, fit: QuestionFit) -> Finding:
-    rows = _some(fit.patterns, float(len(fit.patterns.code_v)) * fit.states.n_states)
+    rows = fit.patterns.every(len(fit.patterns.code_v) * fit.states.n_states // MOST_PAIRS + 1)
     posterior_rz = state_posterior(rows, fit.states, fit.mode, slice(0, rows.n_rows))
     figures = excess_agreement(rows, posterior_rz, fit.states.votes_azv(fit.confusion_akv))
     if figures is None:

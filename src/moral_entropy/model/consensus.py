@@ -262,7 +262,7 @@ class Consensus:
         """Reasons to doubt the fits, found by the fits themselves; `fit` has warned of them."""
         from moral_entropy.model.findings import fit_findings
 
-        return fit_findings(self)
+        return tuple(finding for fit in self.fits for finding in fit_findings(self, fit))
 
     @property
     def converged(self) -> bool:

@@ -8,6 +8,7 @@ no proof of copying: the best annotators agree because they are right, and to me
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -35,16 +36,10 @@ Groups = list[Ints]
 def find_copies(patterns: Patterns) -> Groups:
     """Find identical annotators from their votes; where all pairs on a row would be too many, from some rows."""
     step = int(np.ceil((np.diff(patterns.start_r).astype(np.float64) ** 2).sum() / MOST_PRODUCTS))
-    rows = patterns if step <= 1 else patterns.take(np.arange(0, patterns.n_rows, step))
-    votes_ak = votes_of_annotators(rows)
-    busy = np.flatnonzero(votes_ak.sum(axis=1) >= LEAST_SHARED)
-    pairs = pairs_of(rows, busy, int(votes_ak.sum(axis=0).argmax())) if len(busy) > 1 else ()
+    rows = patterns.every(step)
+    busy = np.flatnonzero(rows.votes_ak.sum(axis=1) >= LEAST_SHARED)
+    pairs = pairs_of(rows, busy, int(rows.votes_ak.sum(axis=0).argmax())) if len(busy) > 1 else ()
     return joined([linked(busy, first, *pair_xap) for first, pair_xap in pairs], patterns.n_annotators)
-
-
-def votes_of_annotators(rows: Patterns) -> Floats:
-    """Count the votes of every annotator for every label; those of identical items are all counted."""
-    return rows.votes_c.reshape(rows.n_annotators, -1)
 
 
 def pairs_of(rows: Patterns, busy: Ints, commonest: int) -> Iterator[tuple[int, Floats]]:
@@ -122,5 +117,6 @@ def count_once(patterns: Patterns, groups: Groups) -> Patterns:
     votes = frame.group_by("row", "annotator", "label").agg(pl.len().alias("n"), pl.col("voter").min())
     votes = votes.sort("row", "annotator", pl.col("n"), "voter", descending=[False, False, True, False])
     votes = votes.unique(["row", "annotator"], keep="first", maintain_order=True)
-    code_v = (votes["annotator"] * patterns.n_labels + votes["label"]).to_numpy()
-    return patterns.with_votes(votes["row"].to_numpy(), code_v)
+    votes = votes.select("row", code=pl.col("annotator") * patterns.n_labels + pl.col("label")).sort("row", "code")
+    start_r = np.concatenate([[0], np.cumsum(np.bincount(votes["row"], minlength=patterns.n_rows))]).astype(np.int64)
+    return replace(patterns, start_r=start_r, code_v=votes["code"].to_numpy().astype(np.int32))

@@ -18,7 +18,7 @@ from scipy.special import logsumexp, softmax
 
 from moral_entropy.model import kernels
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import Counts, Parameters, Posterior, known_information
+from moral_entropy.model.posterior import Counts, Parameters, Posterior, derivatives, labelled_information
 from moral_entropy.model.search import Optimum, pack, unpack
 from moral_entropy.model.states import States
 from moral_entropy.model.threads import over_blocks
@@ -92,12 +92,13 @@ def draw(
 
 def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvature, Root]:
     """Factor the whole curvature; where it is not that of a maximum, assume a little information in flat directions."""
-    curvature_pp, weights = posterior.information(at, counts), np.arange(posterior.n_weights)
+    n_weights, n_own = at.weight_dg[:, 1:].size, at.confusion_akv[0, :, 1:].size
+    curvature_pp, weights = posterior.information(at, counts), np.arange(n_weights)
     curvature_pp[weights, weights] = np.maximum(curvature_pp[weights, weights], LEAST_ITEMS)
-    for first in range(posterior.n_weights, len(curvature_pp), posterior.n_own) if posterior.common else ():
-        block = slice(first, first + posterior.n_own)
+    for first in range(n_weights, len(curvature_pp), n_own):
+        block = slice(first, first + n_own)
         curvature_pp[block, block] += _least_own(posterior)
-    known_p = known_information(posterior.completed(counts), at)
+    known_p = derivatives(posterior.completed(counts), at)[1]
     known_p[weights] = np.maximum(known_p[weights], LEAST_ITEMS)
     scale_p = 1.0 / np.sqrt(known_p)
     scaled_pp = np.tril(curvature_pp) * np.outer(scale_p, scale_p)
@@ -142,22 +143,20 @@ def _smallest(lower_pp: Floats) -> float:
 
 def _by_annotator(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvature, Root]:
     """Factor the curvature block by block: the weights of a domain, the rows of an annotator, or single rows."""
-    n_annotators, n_own, n_weights = len(at.confusion_akv), posterior.n_own, posterior.n_weights
-    if n_own > ANNOTATOR_BLOCK or n_annotators * n_own**2 > BLOCK_NUMBERS:
-        # Without the rows': blocks of 300 labels would take gigabytes.
-        weights, roots = posterior.weight_blocks(at, counts), None
-    else:
-        weights, own_app = posterior.own_information(at, counts)
-        roots = _inverse_roots(own_app + _least_own(posterior))
-    weights = weights + np.eye(weights.shape[-1]) * LEAST_ITEMS
-    weight_roots = _inverse_roots(weights)
+    n_own, n_weights = at.confusion_akv[0, :, 1:].size, at.weight_dg[:, 1:].size
+    roots, completed = None, posterior.completed(counts)
+    # Blocks of 300 labels would take gigabytes.
+    if n_own <= ANNOTATOR_BLOCK and len(at.confusion_akv) * n_own**2 <= BLOCK_NUMBERS:
+        roots = _inverse_roots(posterior.own_information(at, counts) + _least_own(posterior))
+    weights = labelled_information(completed.weight_dg, at.weight_dg)
+    weight_roots = _inverse_roots(weights + np.eye(weights.shape[-1]) * LEAST_ITEMS)
 
     def root(normal_sp: Floats) -> Floats:
         head = _times(weight_roots, normal_sp[:, :n_weights])
         if roots is not None:
             return np.concatenate([head, _times(roots, normal_sp[:, n_weights:])], axis=1)
         # The inverse information of a multinomial row is D + 1 1' / n_0, with D = diag(1 / n_v): a root of it.
-        votes_akv = np.maximum(posterior.completed(counts).confusion_akv, LEAST_VOTES if posterior.common else 1e-3)
+        votes_akv = np.maximum(completed.confusion_akv, LEAST_VOTES if posterior.common else 1e-3)
         normal_sakv = normal_sp[:, n_weights:].reshape(len(normal_sp), *votes_akv[..., 1:].shape)
         root_akv, rest_ak = np.sqrt(votes_akv[..., 1:]), votes_akv[..., 1:].sum(axis=-1)
         gain_ak = (np.sqrt(1.0 + rest_ak / votes_akv[..., 0]) - 1.0) / rest_ak

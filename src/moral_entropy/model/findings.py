@@ -5,14 +5,13 @@ Takes a `Consensus`, returns findings of the checks "fit" and "votes"; `fit` tur
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
-from moral_entropy.findings import Finding, sentences_of
+from moral_entropy.findings import Finding
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.search import CLOSE, SecondMode
 from moral_entropy.votes.layouts import merged_annotators
@@ -58,28 +57,17 @@ def annotator_name(consensus: Consensus, fit: QuestionFit, a: int) -> str:
     return str(consensus.votes.annotators[int(fit.ballot.annotator_a[a])])
 
 
-def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
-    """Return findings about how every fit ended, and about how many votes it had.
+def fit_findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    """Yield findings about how a fit ended, and about how many votes it had.
 
     Examples
     --------
     >>> from moral_entropy.model.fit import fit
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> consensus = fit(simulate_votes(n_items=200, n_annotators=6, votes_per_item=4).votes, draws=50)
-    >>> [(finding.metric, finding.level) for finding in fit_findings(consensus)]
+    >>> [(finding.metric, finding.level) for finding in fit_findings(consensus, consensus.fits[0])]
     [('converged', 'good'), ('information_left', 'good'), ('votes_per_item', 'info')]
     """
-    return tuple(finding for fit in consensus.fits for finding in _findings(consensus, fit))
-
-
-def warn_about(findings: Iterable[Finding]) -> None:
-    """Issue a Python warning for every doubt about a fit; to be called by `fit` itself."""
-    for finding in findings:
-        if finding.is_warning and finding.metric in CATEGORIES:
-            warnings.warn(sentences_of(finding, ()), CATEGORIES[finding.metric], stacklevel=4)
-
-
-def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     if fit.search.converged:
         yield finding_of(fit, "fit", "converged", 1, level="good", text="the search for the best fit came to its end.")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from scipy.special import entr
 
 from moral_entropy.errors import FitError
+from moral_entropy.findings import sentences_of
 from moral_entropy.model.consensus import (
     ANNOTATORS_AT_ONCE,
     Consensus,
@@ -19,8 +21,8 @@ from moral_entropy.model.consensus import (
 )
 from moral_entropy.model.copies import Groups, count_once, find_copies, first_of, joined
 from moral_entropy.model.draws import draw, summarise
-from moral_entropy.model.findings import warn_about
-from moral_entropy.model.patterns import Patterns, collapse, domains_of
+from moral_entropy.model.findings import CATEGORIES
+from moral_entropy.model.patterns import Patterns, collapse
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
 from moral_entropy.model.search import (
@@ -124,7 +126,9 @@ def fit(
         for b, ballot in enumerate(votes.ballots)
     )  # fmt: skip
     consensus = Consensus(votes, fits, priors, options)
-    warn_about(consensus.findings)
+    for finding in consensus.findings:
+        if finding.is_warning and finding.metric in CATEGORIES:
+            warnings.warn(sentences_of(finding, ()), CATEGORIES[finding.metric], stacklevel=2)
     return consensus
 
 
@@ -172,13 +176,9 @@ def fit_ballot(
 ) -> QuestionFit:
     """Fit one ballot."""
     n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))
-    texts = _worth(ballot, item_prior)
-    cast = collapse(
-        ballot,
-        use_gold=options.use_gold,
-        domains=domains_of(votes, ballot) if options.by_domain else None,
-        whole=texts is not None,
-    )
+    texts = None if item_prior is None or not np.any(item_prior[1]) else _worth(ballot, *item_prior)
+    domains_from, whole = votes if options.by_domain else None, texts is not None
+    cast = collapse(ballot, use_gold=options.use_gold, domains_from=domains_from, whole=whole)
     groups = with_named(find_copies(cast) if options.mixed else [], votes, ballot, options)
     patterns = count_once(cast, groups) if groups else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)
@@ -254,11 +254,8 @@ def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Prio
     return Posterior(patterns, states, pseudo_g, own_akv, COMMON, 2.0 * row_kv, threads=options.threads, graded=ordered)
 
 
-def _worth(ballot: Ballot, item_prior: ItemPrior | None) -> tuple[Floats, Floats] | None:
-    """Return items' own priors with their worth, `t_ik` and `worth_i1`; 0 where NaN; None where none counts."""
-    if item_prior is None or not np.any(item_prior[1]):
-        return None
-    prior_ik = item_prior[0]
+def _worth(ballot: Ballot, prior_ik: Floats, votes: Floats | float) -> tuple[Floats, Floats]:
+    """Return items' own priors with their worth in votes, `t_ik` and `worth_i1`; 0 where NaN."""
     if prior_ik.shape != (ballot.n_items, ballot.n_labels):
         msg = (
             f"the item prior of {ballot.question!r} has the shape {prior_ik.shape}; there are {ballot.n_items:,} items "
@@ -266,7 +263,7 @@ def _worth(ballot: Ballot, item_prior: ItemPrior | None) -> tuple[Floats, Floats
         )
         raise FitError(msg)
     finite_i1 = np.isfinite(prior_ik).all(axis=1, keepdims=True)
-    worth_i1 = np.where(finite_i1, np.asarray(item_prior[1], dtype=np.float64).reshape(-1, 1), 0.0)
+    worth_i1 = np.where(finite_i1, np.asarray(votes, dtype=np.float64).reshape(-1, 1), 0.0)
     return np.where(finite_i1, np.maximum(prior_ik, 1e-6), base_rates(ballot)), worth_i1
 
 
@@ -322,7 +319,8 @@ def read_off(
     settle_halves(mode_rk)
     pool_r, share_rk = np.zeros(patterns.n_rows), np.zeros((patterns.n_rows, ballot.n_labels))
     if options.mixed:
-        votes_r, unknown_r = np.diff(patterns.start_r), unknown_voters(patterns, ballot.votes_a)
+        votes_r, unknown_a = np.diff(patterns.start_r), UNKNOWN_VOTER / (UNKNOWN_VOTER + ballot.votes_a)
+        unknown_r = unknown_voters(patterns, unknown_a) if unknown_a.max(initial=0.0) > LEAST_SHARE else 0.0
         share_rk = (patterns.counts_rk + base_rates(ballot)) / (votes_r[:, None] + 1.0)
         pool_r = share_weight(mode_rk, share_rk, interior_r, votes_r, unknown_r)
         if ballot.levels is not None:
@@ -405,7 +403,9 @@ def _with_texts(
     return weight_r, pooled_rk / np.maximum(weight_r, 1e-300)[:, None]
 
 
-def share_weight(model_ik: Floats, share_ik: Floats, interior_i: Floats, votes_i: Floats, unknown_i: Floats) -> Floats:
+def share_weight(
+    model_ik: Floats, share_ik: Floats, interior_i: Floats, votes_i: Floats, unknown_i: Floats | float
+) -> Floats:
     """Compute the weight of the vote share in p.
 
     It grows with the mass between labels, with the distance of the model from the share, and where votes are few or
@@ -415,9 +415,9 @@ def share_weight(model_ik: Floats, share_ik: Floats, interior_i: Floats, votes_i
     --------
     >>> model_ik = np.array([[0.1, 0.9], [0.1, 0.9], [0.0, 1.0]])
     >>> share_ik = np.array([[0.2, 0.8], [0.2, 0.8], [0.8, 0.2]])
-    >>> share_weight(model_ik, share_ik, np.array([0.0, 0.2, 0.0]), np.array([9, 9, 9]), np.full(3, 0.1))
+    >>> share_weight(model_ik, share_ik, np.array([0.0, 0.2, 0.0]), np.array([9, 9, 9]), 0.1)
     array([0.3, 0.5, 0.5])
-    >>> share_weight(model_ik, share_ik, np.zeros(3), np.array([1, 2, 3]), np.full(3, 0.1))
+    >>> share_weight(model_ik, share_ik, np.zeros(3), np.array([1, 2, 3]), 0.1)
     array([1.  , 0.75, 0.5 ])
     """
     apart_i = 0.5 * np.abs(model_ik - share_ik).sum(axis=1)
@@ -426,11 +426,9 @@ def share_weight(model_ik: Floats, share_ik: Floats, interior_i: Floats, votes_i
     return np.asarray(np.minimum(1.0, weight_i))
 
 
-def unknown_voters(patterns: Patterns, votes_a: Ints) -> Floats:
+def unknown_voters(patterns: Patterns, unknown_a: Floats) -> Floats:
     """Return how little is known of those who voted on each row, on average: 1 of nobody's other votes, 0 of many."""
-    unknown_a, unknown_r = UNKNOWN_VOTER / (UNKNOWN_VOTER + votes_a), np.zeros(patterns.n_rows)
-    if unknown_a.max(initial=0.0) <= LEAST_SHARE:
-        return unknown_r
+    unknown_r = np.zeros(patterns.n_rows)
     for rows in patterns.chunks():
         start_r = patterns.start_r[rows.start : rows.stop + 1]
         code_v, votes_r = patterns.code_v[start_r[0] : start_r[-1]], np.diff(start_r)

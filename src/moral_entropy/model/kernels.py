@@ -71,8 +71,8 @@ def _row(code_v, begin, end, clamped, vote_cz, weight_z, x_z):
     return log_row + math.log(total)
 
 
-@kernel(VOTES, F2, F2, I64, "int64", "int64", F3, F3)
-def em_pass(votes, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt):
+@kernel(VOTES, F2, F2, I64, F3, F3, "int64", "int64")
+def em_pass(votes, vote_cz, weight_dz, bound_b, count_bcz, total_bdt, first, last):
     """Add up the expected votes by code and state, and items by domain and state, of blocks `first` to `last`.
 
     State 0 is left out: it has the rest of the votes. The last column of `total_bdt` is the log likelihood.

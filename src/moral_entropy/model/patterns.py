@@ -7,7 +7,7 @@ weight stands for them all. Where collapsing does not pay, every item keeps its 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -28,9 +28,6 @@ ROWS_AT_ONCE = 1 << 18
 FACTS = np.uint64(1 << 40)
 """Added to what is known of an item before it is scrambled: else one vote and one domain could change places."""
 
-
-def _nothing() -> NDArray[np.int32]:
-    return np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +57,7 @@ class Patterns:
     weight_r: Floats
     clamp_r: NDArray[np.int16]
     row_i: Ints
-    domain_r: NDArray[np.int32] = field(default_factory=_nothing)
+    domain_r: NDArray[np.int32] = field(default_factory=partial(np.zeros, 0, np.int32))
     n_domains: int = 1
 
     @property
@@ -73,21 +70,17 @@ class Patterns:
         """The votes as kernels take them."""
         return self.start_r, self.code_v, self.weight_r, self.clamp_r, self.domain_r
 
-    @property
-    def collapsed(self) -> bool:
-        """Whether some items share a row."""
-        return self.n_rows < len(self.row_i)
 
     @cached_property
-    def votes_c(self) -> Floats:
-        """Number of votes by code; those of identical items are all counted."""
+    def votes_ak(self) -> Floats:
+        """Number of votes of every annotator for every label; those of identical items are all counted."""
         votes_c = np.zeros(self.n_annotators * self.n_labels)
         # Some rows at a time: a weight for every vote would be more than the votes themselves.
         for rows in self.chunks():
             start_r = self.start_r[rows.start : rows.stop + 1]
             weight_v = np.repeat(self.weight_r[rows], np.diff(start_r))
             votes_c += np.bincount(self.code_v[start_r[0] : start_r[-1]], weights=weight_v, minlength=len(votes_c))
-        return votes_c
+        return votes_c.reshape(self.n_annotators, -1)
 
     @cached_property
     def items_d(self) -> Floats:
@@ -107,7 +100,7 @@ class Patterns:
 
     def spread(self, values_r: Values) -> Values:
         """Return the value of each item's row, for every item."""
-        return cast("Values", values_r[self.row_i]) if self.collapsed else values_r
+        return cast("Values", values_r[self.row_i]) if self.n_rows < len(self.row_i) else values_r
 
     def take(self, rows: Ints) -> Patterns:
         """Keep only some rows, with all annotators; every kept row then counts as one item in `row_i`."""
@@ -124,39 +117,18 @@ class Patterns:
             domain_r=self.domain_r[rows] if self.n_domains > 1 else self.domain_r,
         )
 
+    def every(self, step: int) -> Patterns:
+        """Return every n-th row, where all of them would be too much work; itself if the step is 1 or less."""
+        return self if step <= 1 else self.take(np.arange(0, self.n_rows, step))
+
     def sample(self, most_votes: int) -> Patterns:
         """Return every n-th row, so that about `most_votes` votes are left; weights grow by as much."""
-        step = -(-len(self.code_v) // most_votes)
-        if step <= 1:
-            return self
-        rows = self.take(np.arange(0, self.n_rows, step))
+        rows = self.every(-(-len(self.code_v) // most_votes))
         return replace(rows, weight_r=rows.weight_r * (self.weight_r.sum() / max(rows.weight_r.sum(), 1.0)))
-
-    def with_votes(self, row_v: Ints, code_v: Ints) -> Patterns:
-        """Replace the votes of all rows."""
-        order_v = np.lexsort((code_v, row_v))
-        start_r = np.concatenate([[0], np.cumsum(np.bincount(row_v, minlength=self.n_rows))]).astype(np.int64)
-        return replace(self, start_r=start_r, code_v=code_v[order_v].astype(np.int32))
-
-
-def domains_of(votes: Votes, ballot: Ballot) -> tuple[NDArray[np.int32], int]:
-    """Number the domains of a ballot's items; items without one are a domain of their own, the last.
-
-    Where there are not several domains, or the ballot is one part of a question, all its items are in one.
-    """
-    if len(votes.domains) < 2 or ballot.part:
-        return _nothing(), 1
-    domain_i = votes.domain_i[ballot.item_i]
-    n_named = len(votes.domains)
-    return np.where(domain_i == UNKNOWN, n_named, domain_i).astype(np.int32), n_named + 1
 
 
 def collapse(
-    ballot: Ballot,
-    *,
-    use_gold: bool = False,
-    domains: tuple[NDArray[np.int32], int] | None = None,
-    whole: bool = False,
+    ballot: Ballot, *, use_gold: bool = False, domains_from: Votes | None = None, whole: bool = False
 ) -> Patterns:
     """Collapse a ballot's identical items, where it pays.
 
@@ -166,8 +138,10 @@ def collapse(
         The votes.
     use_gold
         Clamp items with known truth to it, as evidence.
-    domains
-        The domain of every item and the number of domains: items of two domains are never identical.
+    domains_from
+        The votes that know the domains of the items, where every domain counts on its own: items of two domains are
+        never identical, and those without one are a domain of their own, the last. Where there are not several
+        domains, or the ballot is one part of a question, all its items are in one.
     whole
         Keep a row for every item.
 
@@ -179,7 +153,6 @@ def collapse(
     >>> patterns.weight_r, patterns.row_i
     (array([2., 1.]), array([0, 1, 0]))
     """
-    domain_i, n_domains = domains or (_nothing(), 1)
     clamp_i = ballot.gold_i if use_gold else np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
     items = Patterns(
         n_annotators=ballot.n_annotators,
@@ -190,9 +163,11 @@ def collapse(
         # A copy: what Polars lends is read-only, which kernels refuse.
         clamp_r=np.array(clamp_i, dtype=np.int16),
         row_i=np.arange(ballot.n_items, dtype=np.int32 if ballot.n_items < 2**31 else np.int64),
-        domain_r=domain_i,
-        n_domains=n_domains,
     )
+    if domains_from is not None and len(domains_from.domains) > 1 and not ballot.part:
+        domain_i, n_named = domains_from.domain_i[ballot.item_i], len(domains_from.domains)
+        domain_i = np.where(domain_i == UNKNOWN, n_named, domain_i).astype(np.int32)
+        items = replace(items, domain_r=domain_i, n_domains=n_named + 1)
     if whole or not items.n_rows or len(np.unique(hashes := _hashes(items, SAMPLE))) > WORTHWHILE * len(hashes):
         return items
     # Two items that differ have the same hash once in 10^19.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,19 +64,21 @@ class Counts(NamedTuple):
         return Counts(*sums)
 
 
-def vote_probabilities(states: States, confusion_akv: Floats) -> tuple[Floats, Floats]:
-    """Return how probable each vote is by state, relative to the likeliest: `vote_cz`; and that one's log: `top_c`."""
-    vote_azv = states.votes_azv(confusion_akv)
-    vote_cz = np.ascontiguousarray(vote_azv.transpose(0, 2, 1)).reshape(-1, states.n_states)
+def probabilities(states: States, at: Parameters) -> tuple[Floats, Floats, Floats]:
+    """Return how probable votes are by state, relative to the likeliest, and states by domain: `vote_cz`, `weight_dz`.
+
+    Last the log of each vote's probability in its likeliest state, `top_c`.
+    """
+    vote_cz = np.ascontiguousarray(states.votes_azv(at.confusion_akv).transpose(0, 2, 1)).reshape(-1, states.n_states)
     top_c = vote_cz.max(axis=1)
-    return np.maximum(vote_cz / top_c[:, None], 1e-30), np.log(top_c)
+    weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
+    return np.maximum(vote_cz / top_c[:, None], 1e-30), weight_dz, np.log(top_c)
 
 
 def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int | None = None) -> Counts:
     """Compute the expected counts of some votes at some parameters: one E-step."""
     n_states, bound_b, start_r = states.n_states, np.array([0, patterns.n_rows]), patterns.start_r
-    vote_cz, top_c = vote_probabilities(states, at.confusion_akv)
-    weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
+    vote_cz, weight_dz, top_c = probabilities(states, at)
     if start_r[-1] >= SMALL:
         # Blocks of about equally many votes.
         n_blocks = max(1, min(BLOCKS, BLOCK_NUMBERS // vote_cz.size))
@@ -84,21 +86,19 @@ def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int |
         bound_b[0], bound_b[-1] = 0, patterns.n_rows
     count_bcz = np.zeros((len(bound_b) - 1, len(vote_cz), n_states - 1))
     total_bdt = np.zeros((len(bound_b) - 1, patterns.n_domains, n_states))
-
-    def run(first: int, last: int) -> None:
-        kernels.em_pass(patterns.arrays, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt)
-
-    over_blocks(run, len(bound_b) - 1, threads)
+    arguments = (patterns.arrays, vote_cz, weight_dz, bound_b, count_bcz, total_bdt)
+    over_blocks(partial(kernels.em_pass, *arguments), len(bound_b) - 1, threads)
     total_dt, count_cz = total_bdt.sum(axis=0), count_bcz.sum(axis=0)
     items_dz = np.concatenate([(patterns.items_d - total_dt[:, :-1].sum(axis=1))[:, None], total_dt[:, :-1]], axis=1)
-    rest_c = patterns.votes_c - count_cz.sum(axis=1)
+    votes_c = patterns.votes_ak.ravel()
+    rest_c = votes_c - count_cz.sum(axis=1)
     votes_cz = np.concatenate([rest_c[:, None], count_cz], axis=1).clip(min=0.0)
     votes_akv = votes_cz.reshape(patterns.n_annotators, -1, n_states).transpose(0, 2, 1)
     if not states.corners_only:
         # The votes of a state are shared out among the labels that it mixes.
         shares_akv = np.matmul(states.mix_zk.T, votes_akv / states.votes_azv(at.confusion_akv))
         votes_akv = at.confusion_akv * shares_akv
-    log_likelihood = float(total_dt[:, -1].sum() + patterns.votes_c @ top_c)
+    log_likelihood = float(total_dt[:, -1].sum() + votes_c @ top_c)
     return Counts(states.add_groups(items_dz.clip(min=0.0)), votes_akv, votes_cz, log_likelihood)
 
 
@@ -111,28 +111,21 @@ def count_cells(patterns: Patterns, states: States) -> float:
 
 def missing_information(patterns: Patterns, states: States, at: Parameters) -> Floats:
     """Compute what not knowing states takes from the information, as negative numbers: on the lower triangle."""
-    n_own = patterns.n_labels * (patterns.n_labels - 1)
-    n_parameters = patterns.n_domains * (states.n_groups - 1) + patterns.n_annotators * n_own
-    missing_pp = np.zeros((n_parameters, n_parameters))
-    kernels.take_missing(*_at(patterns, states, at), vote_scores(states, at), states.group_z, patterns.n_labels,
-                         0, patterns.n_rows, missing_pp)  # fmt: skip
+    missing_pp = np.zeros((sum(part[..., 1:].size for part in at),) * 2)
+    vote_cz, weight_dz, _ = probabilities(states, at)
+    kernels.take_missing(patterns.arrays, vote_cz, weight_dz, vote_scores(states, at), states.group_z,
+                         patterns.n_labels, 0, patterns.n_rows, missing_pp)  # fmt: skip
     return missing_pp
 
 
 def own_missing_information(patterns: Patterns, states: States, at: Parameters) -> Floats:
     """Compute the same for the block of each annotator alone."""
-    score_czt = vote_scores(states, at)
+    (vote_cz, weight_dz, _), score_czt = probabilities(states, at), vote_scores(states, at)
     missing_app = np.zeros((patterns.n_annotators, score_czt.shape[-1], score_czt.shape[-1]))
     # Compiled when it is first called: few votes have so many annotators.
     take: Any = kernels.take_own_missing
-    take(*_at(patterns, states, at), score_czt, patterns.n_labels, 0, patterns.n_rows, missing_app)
+    take(patterns.arrays, vote_cz, weight_dz, score_czt, patterns.n_labels, 0, patterns.n_rows, missing_app)
     return missing_app
-
-
-def _at(patterns: Patterns, states: States, at: Parameters) -> tuple[Any, Floats, Floats]:
-    """Return what kernels take first: the votes, and how probable they and the states are."""
-    weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
-    return patterns.arrays, vote_probabilities(states, at.confusion_akv)[0], weight_dz
 
 
 def vote_scores(states: States, at: Parameters) -> Floats:
@@ -152,7 +145,7 @@ Spread = Callable[..., Any]
 def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: slice) -> Floats:
     """Compute the probabilities of the states of some rows at some parameters."""
     start_r, clamp_r = patterns.start_r[rows.start : rows.stop + 1], patterns.clamp_r[rows]
-    code_v, (_, vote_cz, weight_dz) = patterns.code_v[start_r[0] : start_r[-1]], _at(patterns, states, at)
+    code_v, (vote_cz, weight_dz, _) = patterns.code_v[start_r[0] : start_r[-1]], probabilities(states, at)
     votes_rc = csr_array((np.ones(len(code_v)), code_v, start_r - start_r[0]), shape=(len(clamp_r), len(vote_cz)))
     domain_r = patterns.domain_r[rows] if patterns.n_domains > 1 else 0
     posterior_rz: Floats = softmax(votes_rc @ np.log(vote_cz) + np.log(weight_dz)[domain_r], axis=1)
@@ -219,25 +212,15 @@ class Posterior:
 
     def sample(self, most_votes: int) -> Posterior:
         """Return the log posterior of a sample of the votes; itself where they are few, and here."""
-        patterns = self.patterns.sample(most_votes)
-        return (
-            self if patterns is self.patterns and self.spread is None else replace(self, patterns=patterns, spread=None)
-        )
+        if self.spread is None and len(self.patterns.code_v) <= most_votes:
+            return self
+        return replace(self, patterns=self.patterns.sample(most_votes), spread=None)
 
     @property
     def n_parameters(self) -> int:
         """Free parameters: log ratios of the weights and of every confusion row."""
-        return self.n_weights + self.patterns.n_annotators * self.n_own
-
-    @property
-    def n_weights(self) -> int:
-        """Those of them that are log ratios of the weights, in every domain."""
-        return self.patterns.n_domains * (self.states.n_groups - 1)
-
-    @property
-    def n_own(self) -> int:
-        """Those of them that are log ratios of one annotator's rows."""
-        return self.patterns.n_labels * (self.patterns.n_labels - 1)
+        n_own = self.patterns.n_labels * (self.patterns.n_labels - 1)
+        return self.patterns.n_domains * (self.states.n_groups - 1) + self.patterns.n_annotators * n_own
 
     @cached_property
     def n_cells(self) -> float:
@@ -276,7 +259,7 @@ class Posterior:
 
     def gradient(self, at: Parameters, counts: Counts) -> Floats:
         """Compute its derivative in log-ratio coordinates."""
-        return slope(self.completed(counts), at)
+        return derivatives(self.completed(counts), at)[0]
 
     def information(self, at: Parameters, counts: Counts) -> Floats:
         """Compute the negative Hessian in log-ratio coordinates, by Louis' identity: valid on the lower triangle.
@@ -284,27 +267,23 @@ class Posterior:
         It is the information with all labels known, minus the covariance of that score given the votes.
         """
         curvature_pp: Floats = np.require(self.add_up(missing_information, at), requirements="W")
-        first = 0
-        for blocks in (self.weight_blocks(at, counts), self._known_states(at, counts)):
-            for block in blocks:
-                last = first + len(block)
-                curvature_pp[first:last, first:last] += block
-                first = last
+        first, completed = 0, self.completed(counts)
+        for block in (*labelled_information(completed.weight_dg, at.weight_dg), *self._known_states(at, counts)):
+            last = first + len(block)
+            curvature_pp[first:last, first:last] += block
+            first = last
         return curvature_pp
 
-    def own_information(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
-        """Compute the blocks of the weights of every domain and of every annotator; what lies between is left out."""
-        own_app = self._known_states(at, counts) + self.add_up(own_missing_information, at)
-        return self.weight_blocks(at, counts), own_app
+    def own_information(self, at: Parameters, counts: Counts) -> Floats:
+        """Compute the block of every annotator; what lies between them is left out."""
+        return self._known_states(at, counts) + np.asarray(self.add_up(own_missing_information, at))
 
     def _known_states(self, at: Parameters, counts: Counts) -> Floats:
         """Compute the information of every annotator's rows with all states known: `own_app`."""
-        n_annotators, n_labels, n_own = len(at.confusion_akv), self.patterns.n_labels, self.n_own
-        block_akop = self.row_blocks(at, counts)
-        own_akolp, label_k = (
-            np.zeros((n_annotators, n_labels, n_labels - 1, n_labels, n_labels - 1)),
-            np.arange(n_labels),
-        )
+        (n_annotators, n_labels, _), label_k = at.confusion_akv.shape, np.arange(self.patterns.n_labels)
+        n_own = n_labels * (n_labels - 1)
+        block_akop = labelled_information(self.completed(counts).confusion_akv, at.confusion_akv)
+        own_akolp = np.zeros((n_annotators, n_labels, n_labels - 1, n_labels, n_labels - 1))
         own_app = own_akolp.reshape(n_annotators, n_own, n_own)
         if not self.states.corners_only:
             # For which label a vote was is unknown: less the covariance of the score given the states.
@@ -316,30 +295,19 @@ class Posterior:
         own_akolp[:, label_k, :, label_k] += block_akop.swapaxes(0, 1)
         return own_app
 
-    def weight_blocks(self, at: Parameters, counts: Counts) -> Floats:
-        """Compute the information of the weights of every domain with all labels known."""
-        return _multinomial(self.completed(counts).weight_dg.sum(axis=-1), at.weight_dg)
 
-    def row_blocks(self, at: Parameters, counts: Counts) -> Floats:
-        """Compute the information of each confusion row with all labels known: `block_akop`."""
-        return _multinomial(self.completed(counts).confusion_akv.sum(axis=-1), at.confusion_akv)
+def derivatives(completed: Parameters, at: Parameters) -> tuple[Floats, Floats]:
+    """Return the derivative in log-ratio coordinates, from expected counts and pseudo-counts together: `slope_p`.
 
-
-def known_information(completed: Parameters, at: Parameters) -> Floats:
-    """Return the information about every coordinate with all labels known, from counts with pseudo-counts: `known_p`.
-
-    On the edge of the simplex a probability rounds to 0 or 1, and its information to nothing: it is a little.
+    And the information about every coordinate with all labels known, `known_p`. On the edge of the simplex a
+    probability rounds to 0 or 1, and its information to nothing: it is a little.
     """
-    parts = [(total.sum(axis=-1, keepdims=True) * share * (1.0 - share))[..., 1:].ravel()
-             for total, share in zip(completed, at, strict=True)]  # fmt: skip
-    return np.concatenate(parts).clip(min=1e-12)
-
-
-def slope(completed: Parameters, at: Parameters) -> Floats:
-    """Return the derivative in log-ratio coordinates, from expected counts and pseudo-counts together."""
-    pairs = zip(completed, at, strict=True)
-    parts = [total - total.sum(axis=-1, keepdims=True) * share for total, share in pairs]
-    return np.concatenate([part[..., 1:].ravel() for part in parts])
+    slopes, known = [], []
+    for total, share in zip(completed, at, strict=True):
+        expected = total.sum(axis=-1, keepdims=True) * share
+        slopes.append((total - expected)[..., 1:].ravel())
+        known.append((expected * (1.0 - share))[..., 1:].ravel())
+    return np.concatenate(slopes), np.concatenate(known).clip(min=1e-12)
 
 
 def log_prior(pseudo: Parameters, at: Parameters) -> Floats:
@@ -348,10 +316,11 @@ def log_prior(pseudo: Parameters, at: Parameters) -> Floats:
     return np.asarray(weights + (pseudo.confusion_akv * np.log(at.confusion_akv)).sum(axis=(-3, -2, -1)))
 
 
-def _multinomial(total: Floats, shares: Floats) -> Floats:
+def labelled_information(completed: Floats, shares: Floats) -> Floats:
+    """Compute the information about each row of shares with all labels known: that of a multinomial."""
     inner = shares[..., 1:]
     outer = inner[..., :, None] * inner[..., None, :]
-    return np.asarray(total)[..., None, None] * (inner[..., :, None] * np.eye(inner.shape[-1]) - outer)
+    return completed.sum(axis=-1)[..., None, None] * (inner[..., :, None] * np.eye(inner.shape[-1]) - outer)
 
 
 def shares_of(counts: Floats) -> Floats:

@@ -19,11 +19,10 @@ from moral_entropy.model.posterior import (
     Counts,
     Parameters,
     Posterior,
-    known_information,
+    derivatives,
     log_prior,
     score,
     shares_of,
-    slope,
 )
 from moral_entropy.model.threads import one_blas_thread
 from moral_entropy.ties import highest
@@ -132,9 +131,8 @@ class _Point:
         pseudo = posterior.pseudo_counts(self.counts)
         completed = Parameters(self.counts.items_dg + pseudo.weight_dg, self.counts.votes_akv + pseudo.confusion_akv)
         self.objective = self.counts.log_likelihood + float(log_prior(pseudo, at))
-        self.gradient_p = slope(completed, at)
+        self.gradient_p, self.known_p = derivatives(completed, at)
         self.next = Parameters(*map(shares_of, completed))
-        self.known_p = known_information(completed, at)
         self.step_p = pack(self.next) - self.x_p
         slope_p = np.abs(self.gradient_p) / np.sqrt(self.known_p)
         if min(share.min(initial=1.0) for share in at) < EDGE:
@@ -177,7 +175,8 @@ def maximise(
             point = middle
             continue
         step_p = 2.0 * stride * point.step_p + stride**2 * bend_p
-        far = _Point(posterior, unpack(point.x_p + _bounded(step_p), point.at))
+        step_p *= LONGEST / max(LONGEST, np.abs(step_p).max(initial=0.0))
+        far = _Point(posterior, unpack(point.x_p + step_p, point.at))
         passes += 1
         # A long step is kept where it is not steeper by much or, where the prior is fixed, not lower.
         if posterior.common or posterior.patterns.n_domains > 1:
@@ -192,10 +191,6 @@ def maximise(
     return Optimum(point.at, point.counts, point.objective, point.steepness, passes, point.steepness <= tolerance)
 
 
-def _bounded(step_p: Floats) -> Floats:
-    longest = float(np.abs(step_p).max(initial=0.0))
-    return step_p if longest <= LONGEST else step_p * (LONGEST / longest)
-
 
 def _polish(posterior: Posterior, point: _Point, tolerance: float) -> tuple[_Point, int]:
     """Take Newton's steps with the curvature of the first point, each mixed with those before (Anderson 1965).
@@ -209,8 +204,16 @@ def _polish(posterior: Posterior, point: _Point, tolerance: float) -> tuple[_Poi
     # Further than asked, as long as steps help: in flat directions the mode is some thousand times as far off.
     finest, unhelpful = FINER * tolerance, 0
     while best.steepness > finest and passes < MOST_POLISHING and (unhelpful < 6 or best.steepness > tolerance):
-        history = [*history[-MEMORY:], (point.x_p, solve(point))]
-        point = _Point(posterior, unpack(point.x_p + _bounded(_mixed_step(history, np.sqrt(point.known_p))), point.at))
+        step_p, scale_p = solve(point), np.sqrt(point.known_p)
+        history = [*history[-MEMORY:], (point.x_p, step_p)]
+        if len(history) > 1:
+            # The mixture whose residual, in standard errors, is least.
+            moved_hp, changed_hp = (now_p - np.stack(before) for now_p, before in
+                                    zip(history[-1], zip(*history[:-1], strict=True), strict=True))  # fmt: skip
+            weight_h = np.linalg.lstsq((scale_p * changed_hp).T, scale_p * step_p, rcond=1e-10)[0]
+            step_p = step_p - weight_h @ (moved_hp + changed_hp)
+        step_p = step_p * (LONGEST / max(LONGEST, np.abs(step_p).max(initial=0.0)))
+        point = _Point(posterior, unpack(point.x_p + step_p, point.at))
         passes += 1
         unhelpful = 0 if point.steepness < 0.5 * best.steepness else unhelpful + 1
         if point.steepness < best.steepness:
@@ -233,16 +236,6 @@ def _curvature_at(posterior: Posterior, point: _Point) -> Callable[[_Point], Flo
             return lambda there: cho_solve(factor, there.gradient_p, check_finite=False)
     return lambda there: there.step_p
 
-
-def _mixed_step(history: list[tuple[Floats, Floats]], scale_p: Floats) -> Floats:
-    """Combine the last steps to the one whose residual, in standard errors, is least."""
-    (last_p, step_p), earlier = history[-1], history[:-1]
-    if not earlier:
-        return step_p
-    moved_hp = np.stack([last_p - x_p for x_p, _ in earlier])
-    changed_hp = np.stack([step_p - other_p for _, other_p in earlier])
-    weight_h = np.linalg.lstsq((scale_p * changed_hp).T, scale_p * step_p, rcond=1e-10)[0]
-    return np.asarray(step_p - weight_h @ (moved_hp + changed_hp))
 
 
 def find_mode(
