@@ -33,7 +33,7 @@ from moral_entropy.option_fields import from_plain, lists_options
 from moral_entropy.options import AuditOptions, ValidationOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
-from moral_entropy.rules.table import grade_rules
+from moral_entropy.rules.table import grade_rules, has_gold
 from moral_entropy.runs.folder import MANIFEST, change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
@@ -202,7 +202,8 @@ def make_run(
             labels = label_facts(consensus)
             findings = run_checks(consensus, seed=seed, advance=partial(progress, "checking"))
             role_by_judge = {row["judge"]: row["role"] for row in roles["judges"]} if roles else {}
-            findings += [*gold_findings(graded.frame), *recalibration_findings(consensus)]
+            if has_gold(votes):
+                findings += [*gold_findings(graded.frame), *recalibration_findings(consensus)]
             findings += judge_findings(votes, role_by_judge)
             rating_tables, rating_findings = study_ratings(consensus)
             findings, extra = [*findings, *rating_findings], extra | rating_tables

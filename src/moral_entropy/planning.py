@@ -420,7 +420,7 @@ class _World:
         n_labels = len(fit.labels)
         # Over the draws errors come out too many where votes are weak, at the mode too few where annotators are new:
         # three futures of four are drawn from the mode (chosen on the ten simulated designs of the tests).
-        at = paper.mode if replica % 4 else Parameters(paper.weight_sdg[replica], paper.confusion_sakv[replica])
+        at = paper.mode if replica % 4 else Parameters(paper.drawn.weight_dg[replica], paper.confusion_sakv[replica])
         self.confusion_akv = at.confusion_akv
         log_ck = np.log(self.confusion_akv).transpose(0, 2, 1).reshape(-1, n_labels)
         weight_dk = at.weight_dg

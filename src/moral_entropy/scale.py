@@ -46,7 +46,7 @@ from moral_entropy.model.threads import available_cores
 from moral_entropy.options import AuditOptions, FitOptions
 from moral_entropy.pipeline import write_run
 from moral_entropy.progress import Progress, Stopwatch, silent
-from moral_entropy.rules.cells import RuleSums, rule_sums, sort_into_cells
+from moral_entropy.rules.cells import RuleSums, group_by_answers, rule_sums, sort_into_cells
 from moral_entropy.rules.rules import PUBLISHED, Rule, as_rules
 from moral_entropy.rules.table import default_rules, grade_rules
 from moral_entropy.runs.folder import write_table, writing
@@ -145,7 +145,7 @@ def _score(number: int, n_parts: int, part: Part, shape: Shape, plan: Plan) -> t
         unfinished = folder / f".{number}-{secrets.token_hex(3)}"
         write_table(unfinished, table.schema, table.frames())
         unfinished.replace(folder / f"part-{number:05}.parquet")
-    cells, members = sort_into_cells(consensus, plan.rules)
+    cells, members = sort_into_cells(consensus.votes, consensus.fits, group_by_answers, rules=plan.rules)
     graded = rule_sums(cells, members, plan.options.grade.costs)
     items_held = []
     for fit in consensus.fits:
@@ -326,7 +326,7 @@ def _rules(shape: Shape, options: AuditOptions) -> tuple[Rule, ...]:
     """Return the rules that are graded; those that look at all items at once need one machine."""
     if options.grade.rules is None:
         many_labels = any(len(labels) > 2 for _, labels, *_ in shape.questions)
-        return default_rules(many_labels=many_labels, published=bool(shape.roles.get("published")))
+        return default_rules(many_labels, bool(shape.roles.get("published")))
     rules = as_rules(options.grade.rules)
     if apart := [rule.name for rule in rules if not rule.pointwise and rule != PUBLISHED]:
         msg = f"the rule {apart[0]!r} looks at all items at once, which needs one machine. Audit without --cluster."

@@ -39,7 +39,7 @@ def plain_parameters(votes, one):
         return one.confusion_akv, one.prevalence_k, one.posterior_ik
     mix_zk, group_z = plain_states(one.ballot.n_labels)
     vote_azv = np.einsum("zk,akv->azv", mix_zk, one.confusion_akv)
-    weight_z = (one.weight_dg[0] / np.bincount(group_z))[group_z]
+    weight_z = (one.mode.weight_dg[0] / np.bincount(group_z))[group_z]
     return (
         vote_azv,
         weight_z,

@@ -42,7 +42,7 @@ def test_predictions_are_sums_over_states_of_a_fit_without_the_votes(n_labels, m
         rest = votes_of(np.column_stack([item_v, annotator_v, label_v])[kept_v], n_labels, n_items=60)
         [other] = fit(rest, model=model, draws=0).fits
         mix_zk, group_z = plain_states(n_labels) if model == "mixed" else (np.eye(n_labels), np.arange(n_labels))
-        weight_z = (other.weight_dg[0] / np.bincount(group_z))[group_z]
+        weight_z = (other.mode.weight_dg[0] / np.bincount(group_z))[group_z]
         vote_azv = np.einsum("zk,akv->azv", mix_zk, other.confusion_akv)
         for v in out_v:
             vote_z = vote_azv[annotator_v[v], :, label_v[v]]

@@ -47,7 +47,7 @@ def test_a_better_answer_is_bad():
     votes = simulate_votes(n_items=300, n_annotators=4, votes_per_item=4, accuracy=(0.8, 0.95), seed=3).votes
     sound = fit(votes, model="paper", draws=50)
     [one] = sound.fits
-    mirrored = replace(one, mode=Parameters(one.weight_dg[:, ::-1], one.confusion_akv[:, ::-1]))
+    mirrored = replace(one, mode=Parameters(one.mode.weight_dg[:, ::-1], one.confusion_akv[:, ::-1]))
     worst = by_figure(check_ensemble(replace(sound, fits=(mirrored,)), members=4))["mode_distance", ""]
     assert worst.level == "bad" and worst.value < -0.05 and "nats better" in worst.text
 

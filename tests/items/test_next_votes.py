@@ -116,7 +116,7 @@ def test_between_labels_the_gain_is_that_of_every_vote_added_and_all_states_look
     mix_zk, vote_azv = states.mix_zk, states.votes_azv(one.confusion_akv)
     p_rz = state_posterior(patterns, states, one.mode, slice(0, patterns.n_rows))
     gain_ra = information_gain(p_rz, vote_azv, mix_zk)
-    weight_dz = states.weight_of_states(one.weight_dg)
+    weight_dz = states.weight_of_states(one.mode.weight_dg)
     np.testing.assert_allclose((p_rz @ mix_zk)[patterns.row_i], one.posterior_ik, atol=1e-9)
 
     def entropy_given(row, *further):

@@ -71,7 +71,7 @@ def test_one_more_vote_is_the_best_of_those_who_have_not_voted(n_labels):
     states = one.states
     ballot, vote_azv = one.ballot, states.votes_azv(one.confusion_akv)
     domain_i = one.patterns.domain_r[one.patterns.row_i]
-    p_iz = states.weight_of_states(one.weight_dg)[domain_i]
+    p_iz = states.weight_of_states(one.mode.weight_dg)[domain_i]
     for i in range(ballot.n_items):
         for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
             p_iz[i] *= vote_azv[code // n_labels, :, code % n_labels]

@@ -147,7 +147,7 @@ def test_summaries_and_entropies_equal_a_direct_computation(n_labels, model):
     for i in range(4, n_items, 11):
         codes = fitted.ballot.code_v[fitted.ballot.start_i[i] : fitted.ballot.start_i[i + 1]]
         domain = votes.domain_i[i] % 3 if model == "mixed" else 0
-        r_z = states.weight_of_states(fitted.weight_sdg[7, domain])
+        r_z = states.weight_of_states(fitted.drawn.weight_dg[7, domain])
         for code in codes:
             r_z = r_z * (states.mix_zk @ fitted.confusion_sakv[7, code // n_labels, :, code % n_labels])
         plain_k = r_z @ states.mix_zk / r_z.sum()

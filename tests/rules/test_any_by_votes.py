@@ -29,7 +29,7 @@ def plain_rates(one, domain_i, target, n_votes):
     n_labels, ballot = one.ballot.n_labels, one.ballot
     mix_zk, group_z = plain_states(n_labels)
     rates = []
-    for weight_dg, theta in zip(one.weight_sdg, one.confusion_sakv, strict=True):
+    for weight_dg, theta in zip(one.drawn.weight_dg, one.confusion_sakv, strict=True):
         flagged, lacking = 0.0, 0.0
         for i in np.flatnonzero(ballot.votes_i == n_votes):
             codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]

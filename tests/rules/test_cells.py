@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
 
 from moral_entropy.model.fit import fit
-from moral_entropy.rules.cells import number_rows, rule_sums, sort_into_cells, targets_of
+from moral_entropy.rules.cells import group_by_answers, number_rows, rule_sums, sort_into_cells, targets_of
 from moral_entropy.rules.rules import PLURALITY, RULES
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
@@ -28,10 +28,14 @@ SETTINGS = {
 }
 
 
+def cells_of(consensus, rules):
+    return sort_into_cells(consensus.votes, consensus.fits, group_by_answers, rules=rules)
+
+
 def audited(use_gold=False, draws=6, model="paper", **settings):
     votes = rich_votes(11, **settings)
     consensus = fit(votes, draws=draws, use_gold=use_gold, model=model)
-    return votes, consensus, *sort_into_cells(consensus, (*RULES.values(), PLURALITY))
+    return votes, consensus, *cells_of(consensus, (*RULES.values(), PLURALITY))
 
 
 @pytest.mark.parametrize("model", ["paper", "mixed"])
@@ -85,7 +89,7 @@ def test_parts_of_a_question_fall_into_its_cells():
     parted = replace(votes, extra={"domain": pl.Series([*votes.domains, None]).gather(votes.domain_i)}).split_by(
         "domain"
     )
-    cells, members = sort_into_cells(fit(parted, draws=0), tuple(RULES.values()))
+    cells, members = cells_of(fit(parted, draws=0), tuple(RULES.values()))
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}
     assert_allclose(rule_sums(cells, members, (1.0, 1.0)).sum_tcs[0].sum(), replace(votes).n_items)

@@ -81,7 +81,7 @@ def test_the_any_rule_by_votes_against_sums_over_who_voted(n_labels, model):
     for n_votes in (1, 3, 5):
         items = [i for i in range(ballot.n_items) if ballot.votes_i[i] == n_votes]
         predicted = []
-        for weight_dg, confusion_akv in zip(fit_.weight_sdg, fit_.confusion_sakv, strict=True):
+        for weight_dg, confusion_akv in zip(fit_.drawn.weight_dg, fit_.confusion_sakv, strict=True):
             weight_dz, mix_zk = fit_.states.weight_of_states(weight_dg), fit_.states.mix_zk
             silent = without = 0.0
             for i in items:

@@ -92,7 +92,6 @@ def alike_groups(rows: Patterns) -> list[tuple[Ints, float, float]]:
     return groups
 
 
-
 def _compared(rows: Patterns, busy: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     """Compare the votes of every two annotators on the items they share.
 

@@ -13,7 +13,7 @@ from moral_entropy.findings import Finding, Level, level_of
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.findings import finding_of
 from moral_entropy.names import ALL
-from moral_entropy.rules.advice import wrong_rows
+from moral_entropy.rules.advice import wrong_labels
 from moral_entropy.votes.table import UNKNOWN
 
 FEWEST = 5
@@ -90,7 +90,7 @@ def gold_findings(audit: pl.DataFrame) -> list[Finding]:
         )
         for ece in pooled.filter(rule="consensus", metric="ece")["value"].to_list()[:1]
     ]  # fmt: skip
-    rows = {row["rule"]: row for row in wrong_rows(audit.filter(reference="gold", domain=ALL))
+    rows = {row["rule"]: row for row in wrong_labels(audit.filter(reference="gold", domain=ALL)).to_dicts()
             if row["question"] == ALL and row["value"] is not None}  # fmt: skip
     consensus, plain = rows.get("consensus"), rows.get("plurality", rows.get("majority"))
     if consensus is None or plain is None:

@@ -98,7 +98,7 @@ def _predict(fit: QuestionFit, ballot: Ballot, item_v: Ints, annotator_v: Ints) 
     """Compute every method's probabilities of the labels, for votes on these items by these annotators."""
     patterns, vote_azk = fit.patterns, fit.states.votes_azv(fit.confusion_akv)
     posterior_rz = state_posterior(fit.patterns, fit.states, fit.mode, slice(0, fit.patterns.n_rows))
-    weight_dz = fit.states.weight_of_states(fit.weight_dg)
+    weight_dz = fit.states.weight_of_states(fit.mode.weight_dg)
     p_mvk = np.empty((len(METHODS), len(item_v), ballot.n_labels))
     for start in range(0, len(item_v), VOTES_AT_ONCE):
         chunk = slice(start, start + VOTES_AT_ONCE)

@@ -102,30 +102,31 @@ def check_laplace(consensus: Consensus) -> list[Finding]:
     >>> [finding.level for finding in check_laplace(fit(votes))]
     ['good']
     """
-    return [_tail_of(fit) for fit in consensus.fits]
-
-
-def _tail_of(fit: QuestionFit) -> Finding:
-    posterior = posterior_of(fit, to_sample=True)
-    assert posterior.held is not None
-    n_votes, n_states, n = len(fit.patterns.code_v), fit.states.n_states, posterior.n_parameters
-    n_cells = fit.ballot.n_annotators * fit.ballot.n_labels * n_states
-    n_most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * n_states, 1))
-    if min(fit.n_draws, n_most) < FEWEST_DRAWS:
-        reason = "too few draws" if fit.n_draws < FEWEST_DRAWS else "too many votes for a cheap check"
-        return finding_of(fit, "laplace", "pareto_k", float("nan"), text=f"Pareto-k left out: {reason}.")
-    draws = Parameters(fit.weight_sdg[:n_most], fit.confusion_sakv[:n_most])
-    height_s = log_likelihoods(fit.patterns, fit.states, draws) + log_prior(posterior.held, draws)
-    # A rough figure: its further digits depend on the last bits of p.
-    k = round(pareto_k(height_s - fit.log_density_s[:n_most]), 6)
-    finding = finding_of(
-        fit, "laplace", "pareto_k", k, n=min(n_most, fit.n_draws), level="good" if k <= USABLE else "info",
-        text=f"Pareto-k of the posterior draws is {k:z.2f}, over {n:,} parameters.",
-    )  # fmt: skip
-    if k <= max(HOPELESS, BY_ROOT * np.sqrt(n)):
-        return finding
-    return replace(
-        finding, level="doubt", text=f"the intervals are a rough approximation over {n:,} parameters.",
-        meaning="The intervals may be too narrow, and the split of the entropy may be off.",
-        remedy="moral-entropy validate --checks nuts checks by sampling (pip install 'moral-entropy[mcmc]').",
-    )  # fmt: skip
+    findings = []
+    for fit in consensus.fits:
+        posterior = posterior_of(fit, to_sample=True)
+        assert posterior.held is not None
+        n_votes, n_states, n = len(fit.patterns.code_v), fit.states.n_states, posterior.n_parameters
+        n_cells = fit.ballot.n_annotators * fit.ballot.n_labels * n_states
+        n_most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * n_states, 1))
+        if min(fit.n_draws, n_most) < FEWEST_DRAWS:
+            reason = "too few draws" if fit.n_draws < FEWEST_DRAWS else "too many votes for a cheap check"
+            text = f"Pareto-k left out: {reason}."
+            findings.append(finding_of(fit, "laplace", "pareto_k", float("nan"), text=text))
+            continue
+        draws = Parameters(*(part[:n_most] for part in fit.drawn))
+        height_s = log_likelihoods(fit.patterns, fit.states, draws) + log_prior(posterior.held, draws)
+        # A rough figure: its further digits depend on the last bits of p.
+        k = round(pareto_k(height_s - fit.log_density_s[:n_most]), 6)
+        finding = finding_of(
+            fit, "laplace", "pareto_k", k, n=min(n_most, fit.n_draws), level="good" if k <= USABLE else "info",
+            text=f"Pareto-k of the posterior draws is {k:z.2f}, over {n:,} parameters.",
+        )  # fmt: skip
+        if k > max(HOPELESS, BY_ROOT * np.sqrt(n)):
+            finding = replace(
+                finding, level="doubt", text=f"the intervals are a rough approximation over {n:,} parameters.",
+                meaning="The intervals may be too narrow, and the split of the entropy may be off.",
+                remedy="moral-entropy validate --checks nuts checks by sampling (pip install 'moral-entropy[mcmc]').",
+            )  # fmt: skip
+        findings.append(finding)
+    return findings

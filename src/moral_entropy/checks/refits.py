@@ -63,7 +63,7 @@ def check_ensemble(
 def _ensemble_of(fit: QuestionFit, members: int, seed: int, advance: Advance) -> list[Finding]:
     posterior = posterior_of(fit)
     weight_r = np.bincount(fit.patterns.row_i, fit.ballot.count_i, fit.patterns.n_rows)
-    even_dg = np.tile(fit.states.size_g / fit.states.n_states, (len(fit.weight_dg), 1))
+    even_dg = np.tile(fit.states.size_g / fit.states.n_states, (len(fit.mode.weight_dg), 1))
     right_kv = 0.6 * np.eye(fit.ballot.n_labels) + 0.4 / fit.ballot.n_labels
     paper_p = pack(Parameters(even_dg, np.broadcast_to(right_kv, fit.confusion_akv.shape)))
     height, p_rk = _mode_from(posterior, pack(fit.mode))

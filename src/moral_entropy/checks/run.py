@@ -125,9 +125,9 @@ def verdict(findings: Iterable[Finding]) -> str:
     alarms = [finding for finding in ordered if finding.is_warning]
     if not alarms:
         quick = " Only the quick checks were made." * (not is_thorough(ordered))
-        return f"No doubt was found. Asked: {' '.join(_questions(ordered))}{quick}"
-    bad = _questions(finding for finding in alarms if finding.level == "bad")
-    doubted = " ".join(question for question in _questions(alarms) if question not in bad)
+        return f"No doubt was found. Asked: {' '.join(questions_of(ordered))}{quick}"
+    bad = questions_of(finding for finding in alarms if finding.level == "bad")
+    doubted = " ".join(question for question in questions_of(alarms) if question not in bad)
     lead, count = alarms[0].place and f"{alarms[0].place}: ", f" And {len(alarms) - 1} more." * (len(alarms) > 1)
     worst = f"({lead}{alarms[0].text or alarms[0].metric}{count})"
     if not bad:
@@ -141,12 +141,8 @@ def is_thorough(findings: Iterable[Finding]) -> bool:
     return any(finding.check not in (*CHEAP, "gold") for finding in findings if finding.check in CHECKS)
 
 
-def title_of(name: str) -> str:
-    """Return the question of a check; of one that is not listed, its name."""
-    return CHECKS[name].title if name in CHECKS else name.capitalize()
-
-
-def _questions(findings: Iterable[Finding]) -> list[str]:
-    """Return the questions of the checks that made these findings, in their order."""
+def questions_of(findings: Iterable[Finding]) -> list[str]:
+    """Return the questions of the checks that made these findings, in their order; the names of unlisted ones last."""
     names = {finding.check for finding in findings}
-    return [title_of(name) for name in (*CHECKS, *sorted(names - set(CHECKS))) if name in names]
+    unlisted = [name.capitalize() for name in sorted(names - set(CHECKS))]
+    return [check.title for name, check in CHECKS.items() if name in names] + unlisted

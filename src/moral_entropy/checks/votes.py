@@ -83,19 +83,27 @@ def check_votes(consensus: Consensus) -> list[Finding]:
         # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
         if voted_i.any() and not consensus.votes.anonymous:
             findings += [_hardly_known(consensus, fit), *check_alike(consensus, fit)]
-    return [*findings, *_dominant(consensus), *_without_votes(consensus)]
+    findings += _dominant(consensus)
+    return [*findings, *_without_votes(consensus)] if consensus.priors.annotators else findings
 
 
 def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
     """Find annotators of whom some confusion row rests on very few votes, or more on the prior than on votes."""
+    ballot, votes_a = fit.ballot, fit.ballot.votes_a
     least_ak = np.maximum(fit.pseudo.confusion_akv.sum(axis=-1), FEW_OF_A_LABEL)
-    votes_ak = _votes_by_label(fit)
+    # The votes of each annotator by the label that their items have at the mode.
+    votes_ak = np.zeros((ballot.n_annotators, ballot.n_labels))
+    for start in range(0, ballot.n_items, VOTES_AT_ONCE // 4):
+        items = slice(start, min(start + VOTES_AT_ONCE // 4, ballot.n_items))
+        annotator_v = ballot.code_v[ballot.start_i[items.start] : ballot.start_i[items.stop]] // ballot.n_labels
+        for k in range(ballot.n_labels):
+            weight_v = np.repeat(fit.posterior_ik[items, k] * ballot.count_i[items], ballot.votes_i[items])
+            votes_ak[:, k] += np.bincount(annotator_v, weights=weight_v, minlength=ballot.n_annotators)
     # On a scale a rater's bias and spread are the same for all levels.
-    ordered = fit.ballot.levels is not None
+    ordered = ballot.levels is not None
     thin_a = votes_ak.sum(axis=-1) < least_ak.max(axis=-1) if ordered else (votes_ak < least_ak).any(axis=-1)
     # Whoever is counted with another has no vote of their own in the fit.
     thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False
-    votes_a = fit.ballot.votes_a
     share = float(votes_a[thin_a].sum() / max(votes_a.sum(), 1))
     thin = np.flatnonzero(thin_a)[np.argsort(votes_a[thin_a], kind="stable")].tolist()
     if not thin:
@@ -110,19 +118,6 @@ def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
         meaning="Of their errors the default assumption says more than their votes do.",
         remedy="Collect more votes per annotator, or compare runs under other priors before you trust their rates.",
     )  # fmt: skip
-
-
-def _votes_by_label(fit: QuestionFit) -> Floats:
-    """Count each annotator's votes by the label that their items have at the mode: `votes_ak`."""
-    ballot, (n_annotators, n_labels) = fit.ballot, (fit.ballot.n_annotators, fit.ballot.n_labels)
-    votes_ak = np.zeros((n_annotators, n_labels))
-    for start in range(0, ballot.n_items, VOTES_AT_ONCE // 4):
-        items = slice(start, min(start + VOTES_AT_ONCE // 4, ballot.n_items))
-        annotator_v = ballot.code_v[ballot.start_i[items.start] : ballot.start_i[items.stop]] // n_labels
-        for k in range(n_labels):
-            weight_v = np.repeat(fit.posterior_ik[items, k] * ballot.count_i[items], ballot.votes_i[items])
-            votes_ak[:, k] += np.bincount(annotator_v, weights=weight_v, minlength=n_annotators)
-    return votes_ak
 
 
 def _dominant(consensus: Consensus) -> Iterator[Finding]:

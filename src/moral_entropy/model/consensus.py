@@ -147,16 +147,6 @@ class QuestionFit:
         return self.drawn.confusion_akv
 
     @property
-    def weight_dg(self) -> Floats:
-        """Weights of the groups of states by domain, at the mode."""
-        return self.mode.weight_dg
-
-    @property
-    def weight_sdg(self) -> Floats:
-        """The same in every draw."""
-        return self.drawn.weight_dg
-
-    @property
     def n_draws(self) -> int:
         """How many posterior draws there are."""
         return len(self.drawn.weight_dg)
@@ -164,16 +154,16 @@ class QuestionFit:
     @property
     def prevalence_k(self) -> Floats:
         """The labels' shares of all items, at the mode."""
-        return self._over_domains(self.mode.weight_dg)
+        return np.asarray(self.over_domains(self.mode.weight_dg) @ self.states.label_gk)
 
     @property
     def prevalence_sk(self) -> Floats:
         """The same in every draw."""
-        return self._over_domains(self.drawn.weight_dg)
+        return np.asarray(self.over_domains(self.drawn.weight_dg) @ self.states.label_gk)
 
-    def _over_domains(self, weight_dg: Floats) -> Floats:
-        share_d = self.patterns.items_d / self.patterns.items_d.sum()
-        return self.states.prevalence_k(np.einsum("d,...dg->...g", share_d, weight_dg))
+    def over_domains(self, value_dx: Floats) -> Floats:
+        """Average over domains, the second to last axis, by their items."""
+        return np.asarray(np.einsum("d,...dx->...x", self.patterns.items_d / self.patterns.items_d.sum(), value_dx))
 
     @cached_property
     def share_k(self) -> Floats:

@@ -99,7 +99,7 @@ class EntropyParts:
         total_i, ambiguity_i = self.total_i[items], self.ambiguity_i[items]
         return EntropyParts(total_i, ambiguity_i, self.votes_i[items], self.annotators_i[items], self.model, between_i)
 
-    def with_between(self, share_i: Floats | None) -> EntropyParts:
+    def with_between(self, share_i: Floats) -> EntropyParts:
         """Return the same entropy with the part between groups told apart, given its share of the whole.
 
         A model of one truth takes what lies between groups for ambiguity; where votes are few, for a lack of votes on
@@ -108,7 +108,7 @@ class EntropyParts:
         Parameters
         ----------
         share_i
-            Share of each item's entropy that lies between groups, 0 to 1; None leaves the parts as they are.
+            Share of each item's entropy that lies between groups, 0 to 1.
 
         Examples
         --------
@@ -117,8 +117,6 @@ class EntropyParts:
         >>> [part_i.round(3).item() for part_i in (four.ambiguity_i, four.votes_i, four.annotators_i, four.between_i)]
         [0.0, 0.2, 0.1, 0.3]
         """
-        if share_i is None:
-            return self
         between_i = share_i * self.total_i
         left_i, remainders = between_i, []
         for part_i in (self.ambiguity_i, self.votes_i, self.annotators_i):

@@ -319,7 +319,7 @@ def read_off(
     settle_halves(mode_rk)
     pool_r, share_rk = np.zeros(patterns.n_rows), np.zeros((patterns.n_rows, ballot.n_labels))
     if options.mixed:
-        votes_r, unknown_a = np.diff(patterns.start_r), UNKNOWN_VOTER / (UNKNOWN_VOTER + ballot.votes_a)
+        votes_r, unknown_a = np.diff(patterns.start_r), np.asarray(UNKNOWN_VOTER / (UNKNOWN_VOTER + ballot.votes_a))
         unknown_r = unknown_voters(patterns, unknown_a) if unknown_a.max(initial=0.0) > LEAST_SHARE else 0.0
         share_rk = (patterns.counts_rk + base_rates(ballot)) / (votes_r[:, None] + 1.0)
         pool_r = share_weight(mode_rk, share_rk, interior_r, votes_r, unknown_r)

@@ -6,8 +6,8 @@ weight stands for them all. Where collapsing does not pay, every item keeps its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -27,7 +27,6 @@ ROWS_AT_ONCE = 1 << 18
 
 FACTS = np.uint64(1 << 40)
 """Added to what is known of an item before it is scrambled: else one vote and one domain could change places."""
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ class Patterns:
     weight_r: Floats
     clamp_r: NDArray[np.int16]
     row_i: Ints
-    domain_r: NDArray[np.int32] = field(default_factory=partial(np.zeros, 0, np.int32))
+    domain_r: NDArray[np.int32]
     n_domains: int = 1
 
     @property
@@ -69,7 +68,6 @@ class Patterns:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """The votes as kernels take them."""
         return self.start_r, self.code_v, self.weight_r, self.clamp_r, self.domain_r
-
 
     @cached_property
     def votes_ak(self) -> Floats:
@@ -163,6 +161,7 @@ def collapse(
         # A copy: what Polars lends is read-only, which kernels refuse.
         clamp_r=np.array(clamp_i, dtype=np.int16),
         row_i=np.arange(ballot.n_items, dtype=np.int32 if ballot.n_items < 2**31 else np.int64),
+        domain_r=np.zeros(0, dtype=np.int32),
     )
     if domains_from is not None and len(domains_from.domains) > 1 and not ballot.part:
         domain_i, n_named = domains_from.domain_i[ballot.item_i], len(domains_from.domains)

@@ -276,7 +276,8 @@ class Posterior:
 
     def own_information(self, at: Parameters, counts: Counts) -> Floats:
         """Compute the block of every annotator; what lies between them is left out."""
-        return self._known_states(at, counts) + np.asarray(self.add_up(own_missing_information, at))
+        own_app: Floats = self._known_states(at, counts) + self.add_up(own_missing_information, at)
+        return own_app
 
     def _known_states(self, at: Parameters, counts: Counts) -> Floats:
         """Compute the information of every annotator's rows with all states known: `own_app`."""
@@ -320,7 +321,8 @@ def labelled_information(completed: Floats, shares: Floats) -> Floats:
     """Compute the information about each row of shares with all labels known: that of a multinomial."""
     inner = shares[..., 1:]
     outer = inner[..., :, None] * inner[..., None, :]
-    return completed.sum(axis=-1)[..., None, None] * (inner[..., :, None] * np.eye(inner.shape[-1]) - outer)
+    total = completed.sum(axis=-1)[..., None, None]
+    return np.asarray(total * (inner[..., :, None] * np.eye(inner.shape[-1]) - outer))
 
 
 def shares_of(counts: Floats) -> Floats:

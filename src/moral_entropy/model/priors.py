@@ -23,6 +23,9 @@ PAPER_DIAGONAL, PAPER_OFF_DIAGONAL = 1.8, 1.2
 ALL_WRONG = 3.0
 """Under the mixed model, most pseudo-votes for all wrong labels together: 1.2 of each of many would be chance."""
 
+FIRMEST = 1e12
+"""Most pseudo-votes of a prior: more than any votes could contradict, and few enough for sums of squares."""
+
 
 @dataclass(frozen=True)
 class Priors:
@@ -59,12 +62,24 @@ class Priors:
 
     def __post_init__(self) -> None:
         """Raise a `PriorError` for priors under which there is no mode."""
-        _check("the prevalence prior", self.prevalence)
-        _check("the diagonal of the confusion prior", self.diagonal)
-        if self.off_diagonal is not None:
-            _check("the off-diagonal of the confusion prior", self.off_diagonal)
-        for question, alpha in self.by_question.items():
-            _check(f"the prevalence prior of {question!r}", alpha)
+        priors = {
+            "the prevalence prior": self.prevalence,
+            "the diagonal of the confusion prior": self.diagonal,
+            "the off-diagonal of the confusion prior": () if self.off_diagonal is None else self.off_diagonal,
+            **{f"the prevalence prior of {question!r}": alpha for question, alpha in self.by_question.items()},
+        }
+        for name, values in priors.items():
+            for value in np.atleast_1d(np.asarray(values, dtype=float)):
+                if not 0 < value < np.inf:
+                    why = "A Dirichlet prior is positive and finite: 1 is flat, more is firmer."
+                elif value > FIRMEST:
+                    why = f"No votes could contradict so firm a prior; use {FIRMEST:g} or less."
+                elif value < 1:
+                    why = "Below 1 the posterior has no mode inside the simplex; use 1 (flat) or more."
+                else:
+                    continue
+                msg = f"{name} is {value:g}. {why}"
+                raise PriorError(msg)
 
     def alpha_k(self, ballot: Ballot) -> Floats:
         """Return alpha in the order of the ballot's labels."""
@@ -99,24 +114,6 @@ class Priors:
                 if str(name) in cells_by_name:
                     beta_akv[a] += _pseudo_votes(str(name), cells_by_name[str(name)], n_labels)
         return beta_akv
-
-
-FIRMEST = 1e12
-"""Most pseudo-votes of a prior: more than any votes could contradict, and few enough for sums of squares."""
-
-
-def _check(name: str, values: float | Sequence[float]) -> None:
-    for value in np.atleast_1d(np.asarray(values, dtype=float)):
-        if not 0 < value < np.inf:
-            why = "A Dirichlet prior is positive and finite: 1 is flat, more is firmer."
-        elif value > FIRMEST:
-            why = f"No votes could contradict so firm a prior; use {FIRMEST:g} or less."
-        elif value < 1:
-            why = "Below 1 the posterior has no mode inside the simplex; use 1 (flat) or more."
-        else:
-            continue
-        msg = f"{name} is {value:g}. {why}"
-        raise PriorError(msg)
 
 
 def _pseudo_votes(name: str, cells: Floats, n_labels: int) -> Floats:

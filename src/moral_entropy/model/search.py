@@ -191,7 +191,6 @@ def maximise(
     return Optimum(point.at, point.counts, point.objective, point.steepness, passes, point.steepness <= tolerance)
 
 
-
 def _polish(posterior: Posterior, point: _Point, tolerance: float) -> tuple[_Point, int]:
     """Take Newton's steps with the curvature of the first point, each mixed with those before (Anderson 1965).
 
@@ -235,7 +234,6 @@ def _curvature_at(posterior: Posterior, point: _Point) -> Callable[[_Point], Flo
                 continue
             return lambda there: cho_solve(factor, there.gradient_p, check_finite=False)
     return lambda there: there.step_p
-
 
 
 def find_mode(
@@ -311,7 +309,7 @@ def _second_mode(sample: Posterior, optima: dict[str, Optimum], best: str) -> Se
         if np.average(np.abs(p_rk - other_rk).max(axis=1), weights=weight_r) > APART:
             changed = float(np.average(highest(p_rk) != highest(other_rk), weights=weight_r))
             distance = round(top.objective - optimum.objective, 2) + 0.0
-            shares_k = sample.states.prevalence_k(optimum.at.weight_dg.mean(axis=0))
+            shares_k = optimum.at.weight_dg.mean(axis=0) @ sample.states.label_gk
             modes.append(SecondMode(name, distance, changed, tuple(shares_k.tolist())))
     return min(modes, key=lambda mode: mode.distance, default=None)
 

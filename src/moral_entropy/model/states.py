@@ -104,10 +104,6 @@ class States:
         first += second
         return np.asarray(first)
 
-    def prevalence_k(self, weight_g: Floats) -> Floats:
-        """Compute the labels' shares of all items from the weights of groups, along the last axis."""
-        return weight_g if self.corners_only else weight_g @ self.label_gk
-
 
 @cache
 def between_labels(n_labels: int, *, ordered: bool = False) -> States:

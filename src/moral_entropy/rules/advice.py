@@ -28,6 +28,8 @@ ACCURACY = "accuracy"
 AGAINST = {"consensus": "against the consensus", "gold": "against gold", "p": "expected by p"}
 """What a rule was held against, in words."""
 
+NO_VOTES = "No item has a vote, so there is nothing to advise."
+
 OFF_BY = "On public sets with gold, expected rates were off by 5 points on average, majority's fnr by 12."
 
 Row = dict[str, Any]
@@ -65,15 +67,13 @@ class Advice(NamedTuple):
     best
         The best simple rule for all, against gold where there is any, as plain values: see `best_rule`. None where no
         item has a vote.
+    text
+        The best simple rule in two sentences.
     """
 
     frame: pl.DataFrame
     best: dict[str, Any] | None
-
-    @property
-    def text(self) -> str:
-        """The best simple rule in two sentences."""
-        return "No item has a vote, so there is nothing to advise." if self.best is None else str(self.best["text"])
+    text: str
 
 
 def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> pl.DataFrame:
@@ -139,7 +139,8 @@ def best_rule(
         consensus; n, the items it rests on; costs; and all of it as text.
     """
     against = "gold" if "gold" in advised else "consensus"
-    wrong = {(row["rule"], row["reference"]): row for row in wrong_rows(with_leading_rates(frame, expected=expected))
+    wrong = {(row["rule"], row["reference"]): row for row in
+             wrong_labels(with_leading_rates(frame, expected=expected)).iter_rows(named=True)
              if row["question"] == ALL and row["domain"] == ALL and row["value"] is not None}  # fmt: skip
     consensus_row = wrong.get(("consensus", "gold"))
     best: dict[str, Any] = {
@@ -222,16 +223,14 @@ def accuracy_rows(frame: pl.DataFrame) -> list[Row]:
     ('accuracy', 0.75, 0.7)
     """
     right = {name: 1.0 - pl.col(column) for name, column in (("value", "value"), ("low", "high"), ("high", "low"))}
-    return _wrong(frame).with_columns(metric=pl.lit(ACCURACY), **right).to_dicts()
+    return wrong_labels(frame).with_columns(metric=pl.lit(ACCURACY), **right).to_dicts()
 
 
-def wrong_rows(frame: pl.DataFrame) -> list[Row]:
-    """Return the share of items that every rule labels otherwise than the reference: what accuracy leaves."""
-    return _wrong(frame).to_dicts()
+def wrong_labels(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of items that every rule labels otherwise than the reference: what accuracy leaves.
 
-
-def _wrong(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the disagreement about the labels of each question, not about one of many against the rest, and pooled."""
+    The disagreement is about the labels of each question, not about one of many against the rest, and pooled.
+    """
     rows, multi = frame.filter(metric="disagreement"), questions_with_many_labels(frame)
     of_label = (pl.col("label") == MULTICLASS) == pl.col("question").is_in(list(multi))
     single = rows.filter(~pl.col("question").is_in([ALL, MEAN]), of_label)

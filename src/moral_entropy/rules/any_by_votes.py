@@ -63,24 +63,19 @@ def any_rule_by_votes(consensus: Consensus, graded: Grading) -> pl.DataFrame:
         for target in targets_of(fits[0].ballot):
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
             counts, label = np.union1d(np.arange(1, CURVE_VOTES + 1), cells.votes_c[cell_c]), graded.labels[q][target]
-            n_v, observed_vf = _observed(graded, cell_c, counts)
-            figures = np.concatenate([_predicted(fits, target, counts.tolist(), graded.mass), observed_vf], axis=1)
-            rows += [(question, label, *row) for row in zip(counts.tolist(), n_v, *figures.T.tolist(), strict=True)]
+            items_c, yes_c, p_c = graded.sum_tcs[:3, cell_c, 0]
+            at_c, flagged_c = np.searchsorted(counts, cells.votes_c[cell_c]), cells.chosen_c[cell_c] > 0
+            sums = [items_c, *(no_c * in_c for no_c in (items_c - p_c, items_c - yes_c) for in_c in (flagged_c, 1.0))]
+            n_v, *sums_v = (np.bincount(at_c, weights=weight_c, minlength=len(counts)) for weight_c in sums)
+            # The observed rates have no interval.
+            observed = [x_v for pair in (0, 2) for x_v in (share_of(*sums_v[pair : pair + 2]), *[n_v * np.nan] * 2)]
+            columns = (counts, n_v.round().astype(np.int64), *_predicted(fits, target, counts, graded.mass), *observed)
+            rows += [(question, label, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     return pl.DataFrame(rows, schema=SCHEMAS["audit_any_by_votes"], orient="row").fill_nan(None)
 
 
-def _observed(graded: Grading, cell_c: Ints, counts: Ints) -> tuple[list[int], Floats]:
-    """Count the items of some cells by number of votes; and compute their expected_fpr and fpr, without intervals."""
-    items_c, yes_c, p_c = graded.sum_tcs[:3, cell_c, 0]
-    at_c, flagged_c = np.searchsorted(counts, graded.cells.votes_c[cell_c]), graded.cells.chosen_c[cell_c] > 0
-    sums = (items_c, *(no_c * among_c for no_c in (items_c - p_c, items_c - yes_c) for among_c in (flagged_c, 1.0)))
-    n_v, *sums_v = (np.bincount(at_c, weights=weight_c, minlength=len(counts)) for weight_c in sums)
-    figures = [column_v for pair in (0, 2) for column_v in (share_of(*sums_v[pair : pair + 2]), *[n_v * np.nan] * 2)]
-    return n_v.round().astype(np.int64).tolist(), np.column_stack(figures)
-
-
-def _predicted(fits: list[QuestionFit], target: int, counts: list[int], mass: float) -> Floats:
-    """Predict the rate by number of votes, of anyone and of those who voted, each with its interval: six columns.
+def _predicted(fits: list[QuestionFit], target: int, counts: Ints, mass: float) -> Floats:
+    """Predict the rate by number of votes, of anyone and of those who voted, each with its interval: six rows.
 
     Averages over the fits of a question are by their items with that many votes, of the curve by all their items.
     """
@@ -88,16 +83,16 @@ def _predicted(fits: list[QuestionFit], target: int, counts: list[int], mass: fl
     for fit in fits:
         among_sdz, silent_asz = _silence(fit, target)
         share_a = fit.ballot.votes_a / fit.ballot.votes_a.sum()
-        mean_sz, among_sz = np.tensordot(share_a, silent_asz, axes=1), _over_domains(fit, among_sdz)
-        curves.append([(among_sz * mean_sz**votes).sum(axis=1) for votes in counts])
+        mean_sz, among_sz = np.tensordot(share_a, silent_asz, axes=1), fit.over_domains(among_sdz)
+        curves.append([(among_sz * mean_sz**votes).sum(axis=1) for votes in counts.tolist()])
         silences.append(_silence_by_votes(fit, among_sdz, silent_asz))
     curve_vs = np.average(curves, axis=0, weights=[fit.patterns.weight_r.sum() for fit in fits])
     silent_vs = np.full_like(curve_vs, np.nan)
-    for v, votes in enumerate(counts):
+    for v, votes in enumerate(counts.tolist()):
         if parts := [silence[votes] for silence in silences if votes in silence]:
             silent_vs[v] = np.average([part for part, _ in parts], axis=0, weights=[items for _, items in parts])
     value_xs = 1.0 - np.stack([curve_vs, silent_vs], axis=1).reshape(-1, curve_vs.shape[1])
-    return np.column_stack([value_xs.mean(axis=1), *central_interval(value_xs, mass)]).reshape(len(counts), -1)
+    return np.column_stack([value_xs.mean(axis=1), *central_interval(value_xs, mass)]).reshape(len(counts), -1).T
 
 
 def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:
@@ -108,11 +103,11 @@ def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:
     for two labels the specificity.
     """
     states, step = fit.states, max(1, fit.n_draws // MAX_DRAWS)
-    weight_sdg = fit.weight_sdg[::step] if fit.n_draws else fit.weight_dg[None]
-    confusion_sakv = fit.confusion_sakv[::step] if fit.n_draws else fit.confusion_akv[None]
+    drawn = (part[::step] for part in fit.drawn)
+    weight_sdg, confusion_sakv = drawn if fit.n_draws else (part[None] for part in fit.mode)
     other_z = np.flatnonzero(states.mix_zk[:, target] < 1.0)
     among_sdz = states.weight_of_states(weight_sdg)[..., other_z] * (1.0 - states.mix_zk[other_z, target])
-    among_sdz = among_sdz / _over_domains(fit, among_sdz).sum(axis=-1)[:, None, None]
+    among_sdz = among_sdz / fit.over_domains(among_sdz).sum(axis=-1)[:, None, None]
     # Draws and states of a voter side by side: then a vote takes one stretch of memory.
     silent_asz = np.empty((confusion_sakv.shape[1], len(confusion_sakv), len(other_z)))
     # Votes for the target alone, and not all draws at once: of very many annotators they would take gigabytes.
@@ -121,12 +116,6 @@ def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:
         vote_saz = states.votes_azv(confusion_sakv[first : first + tile, ..., target, None])[..., 0]
         silent_asz[:, first : first + tile] = 1.0 - vote_saz[..., other_z].swapaxes(0, 1)
     return among_sdz, silent_asz
-
-
-def _over_domains(fit: QuestionFit, among_sdz: Floats) -> Floats:
-    """Average over domains by their items."""
-    items_d = fit.patterns.items_d
-    return np.asarray(np.tensordot(items_d / items_d.sum(), among_sdz, axes=(0, 1)))
 
 
 def _silence_by_votes(fit: QuestionFit, among_sdz: Floats, silent_asz: Floats) -> dict[int, tuple[Floats, float]]:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.rules.cells import Cells, Groups, Membership, gather_cells, number_rows, targets_of
+from moral_entropy.rules.cells import Cells, Groups, Membership, number_rows, sort_into_cells, targets_of
 from moral_entropy.rules.grade import BINS, mass_bins, width_bins
 from moral_entropy.rules.intervals import beta_interval
 from moral_entropy.rules.rules import Rule
@@ -85,7 +85,7 @@ def consensus_cells(
         ]
         return group_i, first_g, answers
 
-    return gather_cells(consensus.votes, map(unseen_gold, consensus.fits), group_by_p)
+    return sort_into_cells(consensus.votes, map(unseen_gold, consensus.fits), group_by_p)
 
 
 def _numbered(p_i: Floats) -> Ints:

@@ -7,14 +7,13 @@ needs to be added up only by cell, and every grade of every rule is computed fro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.rules.rules import Rule
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
@@ -48,18 +47,9 @@ class Cells(NamedTuple):
     tied_rc: NDArray[np.bool_]
 
     @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return len(self.question_c)
-
-    @property
     def votes_c(self) -> Ints:
         """Number of votes of each item of the cell."""
         return self.rest_c + self.chosen_c
-
-    def take(self, at_c: Ints) -> Cells:
-        """Keep some cells, by position."""
-        return Cells._make(column[..., at_c] for column in self)
 
 
 class Membership(NamedTuple):
@@ -92,37 +82,35 @@ def targets_of(ballot: Ballot) -> tuple[int, ...]:
     return (ballot.positive,) if ballot.n_labels == 2 else tuple(range(ballot.n_labels))
 
 
-def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells, list[Membership]]:
-    """Sort the items of every fit into cells, which the answers of the rules distinguish."""
-    return gather_cells(consensus.votes, consensus.fits, partial(_group_by_answers, rules=rules))
-
-
-def gather_cells(
-    votes: Votes, fits: Iterable[QuestionFit], group: Callable[[QuestionFit, Ints], Groups]
+def sort_into_cells(
+    votes: Votes, fits: Iterable[QuestionFit], group: Callable[..., Groups], **settings: Any
 ) -> tuple[Cells, list[Membership]]:
-    """Sort items into cells by the answers that `group` finds for each fit, given the domains of its items."""
+    """Sort items into cells by the answers that `group` finds for each fit, given the domains of its items.
+
+    Those of rules are found by `group_by_answers`, with the rules as its setting.
+    """
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0
     for fit in fits:
         ballot, domain_i = fit.ballot, votes.domain_i[fit.ballot.item_i]
-        group_i, first_g, answers = group(fit, domain_i)
+        group_i, first_g, answers = group(fit, domain_i, **settings)
         domain_g, counts_gk = domain_i[first_g], ballot.counts_ik[first_g]
         votes_g, cell_gt = counts_gk.sum(axis=1), np.empty((len(first_g), len(answers)), dtype=np.int64)
         for t, target in enumerate(targets_of(ballot)):
             (score_rg, decision_rg, tied_rg), chosen_g = answers[t], counts_gk[:, target]
-            numbered = map(_numbered, (*score_rg, *decision_rg))
+            numbered = (np.unique(answer_g, return_inverse=True)[1] for answer_g in (*score_rg, *decision_rg))
             cell_g, first_c = number_rows([domain_g - UNKNOWN, votes_g, chosen_g, *numbered, *tied_rg])
             where = [np.full(len(votes_g), code) for code in (votes.questions.index(fit.question), target)]
             columns = (*where, domain_g, votes_g - chosen_g, chosen_g, score_rg, decision_rg, tied_rg)
-            pieces.append(Cells._make(columns).take(first_c))
+            pieces.append(Cells._make(column[..., first_c] for column in columns))
             cell_gt[:, t] = cell_g + n_cells
             n_cells += len(first_c)
         members.append(Membership(fit, group_i, cell_gt))
-    return _join(pieces), members
+    return Cells._make(np.concatenate(column, axis=-1) for column in zip(*pieces, strict=True)), members
 
 
-def _group_by_answers(fit: QuestionFit, domain_i: Ints, rules: Sequence[Rule]) -> Groups:
+def group_by_answers(fit: QuestionFit, domain_i: Ints, rules: Sequence[Rule]) -> Groups:
     """Group items of equal counts; published labels and rules that look at all items at once part them further."""
     ballot, targets, published_i = fit.ballot, targets_of(fit.ballot), fit.ballot.published_i
     scores = {
@@ -133,7 +121,8 @@ def _group_by_answers(fit: QuestionFit, domain_i: Ints, rules: Sequence[Rule]) -
         if not rule.pointwise
         for target in targets
     }
-    group_i, first_g = number_rows([domain_i - UNKNOWN, *ballot.counts_ik.T, *map(_numbered, scores.values())])
+    numbered = (np.unique(score_i, return_inverse=True)[1] for score_i in scores.values())
+    group_i, first_g = number_rows([domain_i - UNKNOWN, *ballot.counts_ik.T, *numbered])
     counts_gk, answers = ballot.counts_ik[first_g], []
     for target in targets:
         by_rule = [
@@ -143,14 +132,6 @@ def _group_by_answers(fit: QuestionFit, domain_i: Ints, rules: Sequence[Rule]) -
         ties = [rule.ties(counts_gk, target) for rule in rules]
         answers.append((np.array(by_rule), np.array(decisions), np.array(ties)))
     return group_i, first_g, answers
-
-
-def _join(pieces: Sequence[Cells]) -> Cells:
-    return Cells._make(np.concatenate(column, axis=-1) for column in zip(*pieces, strict=True))
-
-
-def _numbered(score_i: Floats) -> Ints:
-    return np.unique(score_i, return_inverse=True)[1]
 
 
 def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
@@ -195,14 +176,14 @@ class RuleSums(NamedTuple):
 
     def __add__(self, addend: RuleSums) -> RuleSums:  # type: ignore[override]
         """Add the sums over other items of the same questions."""
-        cells = _join([self.cells, addend.cells])
+        cells = [np.concatenate(columns, axis=-1) for columns in zip(self.cells, addend.cells, strict=True)]
         key_cx = np.nan_to_num(np.vstack(cells).T.astype(np.float64), nan=-1.0)
         _, first, cell_c = np.unique(key_cx, axis=0, return_index=True, return_inverse=True)
         sum_tcs = np.zeros((len(SUMS), len(first), self.sum_tcs.shape[2]))
         for total_cs, both_cs in zip(sum_tcs, np.concatenate([self.sum_tcs, addend.sum_tcs], axis=1), strict=True):
             np.add.at(total_cs, cell_c.ravel(), both_cs)
         cost_c = np.bincount(cell_c.ravel(), weights=np.concatenate([self.cost_c, addend.cost_c]))
-        return RuleSums(cells.take(first), sum_tcs, cost_c.astype(np.float64))
+        return RuleSums(Cells._make(column[..., first] for column in cells), sum_tcs, cost_c.astype(np.float64))
 
 
 def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, float]) -> RuleSums:
@@ -219,7 +200,7 @@ def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, f
     costs
         Costs of a wrong yes and a wrong no.
     """
-    *sum_tc, cost_c = np.zeros((len(SUMS) + 1, cells.n_cells))
+    *sum_tc, cost_c = np.zeros((len(SUMS) + 1, len(cells.question_c)))
     for fit, group_i, cell_gt in members:
         for t, target in enumerate(targets_of(fit.ballot)):
             p_i = fit.p_ik[:, target]

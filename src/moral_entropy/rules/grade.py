@@ -95,7 +95,7 @@ def grade(
     if expected:
         figures |= _rates(decision_l, items_ls, p_ls, "expected_")
     smoothed_s = -weighted_logs(smoothed_c, sum_tcs[2]) - weighted_logs(1.0 - smoothed_c, sum_tcs[0] - sum_tcs[2])
-    return figures | _scores(score_l, sum_tls, smoothed_s, expected) | _calibration(score_l, items_ls, p_ls)
+    return figures | _scores(score_l, sum_tls, smoothed_s, expected)
 
 
 def grade_label(
@@ -149,7 +149,12 @@ def _scores(score_l: Floats, sum_tls: Floats, smoothed_s: Floats, expected: bool
     kl["cross_entropy_reliability"] = kl["kl_reliability"]
     kl["cross_entropy_resolution"] = kl["kl_resolution"]
     kl["cross_entropy_uncertainty"] = kl["kl_uncertainty"] + entropy_s
-    return {name: (value_s, n_s) for name, value_s in (brier | kl | zero_one).items()}
+    # Scores ascend, so bins do: levels of one bin are neighbours.
+    gap_ls, ece = p_ls - items_ls * score_l[:, None], {}
+    for name, bin_l in (("ece", width_bins(score_l)), ("ece_mass", mass_bins(items_ls[:, 0]))):
+        start_b = np.flatnonzero(np.diff(bin_l, prepend=-1))
+        ece[name] = share_of(np.abs(np.add.reduceat(gap_ls, start_b, axis=0)).sum(axis=0), n_s)
+    return {name: (value_s, n_s) for name, value_s in (brier | kl | zero_one | ece).items()}
 
 
 def weighted_logs(score_c: Floats, weight_cs: Floats) -> Floats:
@@ -158,16 +163,6 @@ def weighted_logs(score_c: Floats, weight_cs: Floats) -> Floats:
     total_s: Floats = (np.log(np.where(never_c, 1.0, score_c))[:, None] * weight_cs).sum(axis=0)
     total_s[(weight_cs[never_c] > 0).any(axis=0)] = -np.inf
     return total_s
-
-
-def _calibration(score_l: Floats, items_ls: Floats, p_ls: Floats) -> Figures:
-    n_s = items_ls.sum(axis=0)
-    gap_ls = p_ls - items_ls * score_l[:, None]
-    bins = {"ece": width_bins(score_l), "ece_mass": mass_bins(items_ls[:, 0])}
-    # Scores ascend, so bins do: levels of one bin are neighbours.
-    starts = {name: np.flatnonzero(np.diff(bin_l, prepend=-1)) for name, bin_l in bins.items()}
-    gaps = {name: np.abs(np.add.reduceat(gap_ls, start_b, axis=0)).sum(axis=0) for name, start_b in starts.items()}
-    return {name: (share_of(total_s, n_s), n_s) for name, total_s in gaps.items()}
 
 
 def width_bins(score_l: Floats) -> Ints:
@@ -181,13 +176,6 @@ def mass_bins(weight_l: Floats) -> Ints:
     bin_l = np.floor(BINS * before_l / max(weight_l.sum(), 1e-300)).astype(np.int64)
     low_l: Ints = np.minimum(bin_l, BINS - 1)
     return low_l
-
-
-def _times(slope: Any, gap: Any) -> Any:
-    """Multiply, where an infinite slope times a gap of 0 is 0: a certain report that is right loses nothing."""
-    with np.errstate(invalid="ignore"):
-        product = np.multiply(slope, gap)
-    return product if np.isfinite(product).all() else np.where(gap == 0, 0.0, product)
 
 
 Generator = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
@@ -238,7 +226,10 @@ def split(
     mean_s = share_of(p_ls.sum(axis=-2), total_s).clip(0.0, 1.0)
     level_ls = (p_ls / np.where(weight_ls == 0, 1.0, weight_ls)).clip(0.0, 1.0)
     # Averages of minus phi: at the report (with the rise of its tangent), at the level's mean, and at the items.
-    line_ls = weight_ls * entropy(g_l1) - _times(slope(g_l1), p_ls - weight_ls * g_l1)
+    gap_ls = p_ls - weight_ls * g_l1
+    with np.errstate(invalid="ignore"):
+        # An infinite slope times a gap of 0 is 0: a certain report that is right loses nothing.
+        line_ls = weight_ls * entropy(g_l1) - np.where(gap_ls == 0, 0.0, slope(g_l1) * gap_ls)
     report_s = share_of(line_ls.sum(axis=-2), total_s)
     level_s = share_of((weight_ls * entropy(level_ls)).sum(axis=-2), total_s)
     entropy_s = share_of(entropy_ls.sum(axis=-2), total_s)

@@ -107,8 +107,10 @@ class Grading:
         for rule, by_metric in zip(self.rules, figures, strict=True):
             if by_metric and id(by_metric) not in rows_of:
                 value_ms = np.array([value_s for value_s, _ in by_metric.values()])
-                value_m, ends = value_ms[:, 0], self.interval(tuple(by_metric), value_ms)
-                low_m, high_m = (np.where(np.isnan(value_m), np.nan, end_m).tolist() for end_m in ends)
+                value_m, ends = value_ms[:, 0], np.full((2, len(value_ms)), np.nan)
+                if value_ms.shape[1] > 1:
+                    ends[:] = self.interval(tuple(by_metric), value_ms)
+                low_m, high_m = np.where(np.isnan(value_m), np.nan, ends).tolist()
                 n_m = [round(n_s[0]) for _, n_s in by_metric.values()]
                 rows_of[id(by_metric)] = list(zip(by_metric, value_m.tolist(), low_m, high_m, n_m, strict=True))
             yield from ((*where, rule.name, self.reference, *row) for row in rows_of.get(id(by_metric), ()))
@@ -118,8 +120,6 @@ class Grading:
 
         A resample is noisier than the sample, so it shows misfit where there is none. The spread is right.
         """
-        if value_ms.shape[1] == 1:
-            return np.full(len(names), np.nan), np.full(len(names), np.nan)
         tail = (1.0 - self.mass) / 2.0
         low_m, middle_m, high_m = quantiles(value_ms[:, 1:], tail, 0.5, 1.0 - tail)
         moved_m = np.array([name.endswith(ROUGH) for name in names])

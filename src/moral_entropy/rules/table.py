@@ -17,10 +17,10 @@ from moral_entropy.model.consensus import Consensus
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import GradeOptions
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.rules.advice import Advice, advise, best_rule
+from moral_entropy.rules.advice import NO_VOTES, Advice, advise, best_rule
 from moral_entropy.rules.any_by_votes import any_rule_by_votes
 from moral_entropy.rules.calibration import CONSENSUS, MODEL, consensus_cells, reliability
-from moral_entropy.rules.cells import RuleSums, gold_sums, rule_sums, sort_into_cells
+from moral_entropy.rules.cells import RuleSums, gold_sums, group_by_answers, rule_sums, sort_into_cells
 from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.schemas import SCHEMAS
@@ -132,14 +132,11 @@ def grade_rules(
 
     Where the consensus has only a sample of the items, `sums` are those over all, `with_gold` has those with gold.
     """
-    votes = consensus.votes
-    rules = as_rules(options.rules or [])
-    if options.rules is None:
-        rules = default_rules(
-            many_labels=any(ballot.n_labels > 2 for ballot in votes.ballots), published=has_gold(votes, "published_i")
-        )
+    votes, with_gold = consensus.votes, with_gold or consensus
+    many_labels, published = any(ballot.n_labels > 2 for ballot in votes.ballots), has_gold(votes, "published_i")
+    rules = default_rules(many_labels, published) if options.rules is None else as_rules(options.rules)
     check_options(votes, rules, reference, options)
-    cells, members = sort_into_cells(with_gold or consensus, rules)
+    cells, members = sort_into_cells(with_gold.votes, with_gold.fits, group_by_answers, rules=rules)
     sums = sums or rule_sums(cells, members, options.costs)
     advance(0.5)
     labels = {ballot.question: ballot.labels for ballot in votes.ballots}
@@ -149,25 +146,23 @@ def grade_rules(
     frames = [] if reference == "gold" else [graded.frame()]
     # The paper's model counts labels that are not the consensus' own; p that holds the vote share, expected errors.
     led_by = graded if consensus.options.mixed else replace(graded, sum_tcs=sums.sum_tcs[[0, 1, 1]])
-    advised = {"consensus": advise(led_by, np.zeros(sums.cells.n_cells), options.costs)}
-    if has_gold((with_gold or consensus).votes) and reference != "consensus":
-        gold_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES, seed=seed)
+    advised = {"consensus": advise(led_by, np.zeros_like(sums.cost_c), options.costs)}
+    points = pl.DataFrame(schema=SCHEMAS["audit_reliability"])
+    if has_gold(with_gold.votes):
+        points = reliability(with_gold, mass=consensus.interval)
+    if has_gold(with_gold.votes) and reference != "consensus":
+        gold_tcs = gold_sums(len(cells.question_c), members, replicates=REPLICATES, seed=seed)
         against_gold = replace(graded, reference="gold", cells=cells, sum_tcs=gold_tcs)
-        frames += [against_gold.frame(), grade_consensus(with_gold or consensus, against_gold, seed)]
+        frames += [against_gold.frame(), grade_consensus(with_gold, against_gold, seed)]
         if consensus.options.mixed:
-            frames.append(grade_consensus(with_gold or consensus, against_gold, seed, unpooled=True))
+            frames.append(grade_consensus(with_gold, against_gold, seed, unpooled=True))
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
-        advised["gold"] = advise(against_gold, np.zeros(cells.n_cells), options.costs)
+        advised["gold"] = advise(against_gold, np.zeros(len(cells.question_c)), options.costs)
     frame = pl.concat(frames).fill_nan(None)
     best = best_rule(frame, advised, options.costs, yes_word(votes), expected=consensus.options.mixed)
-    return AuditTable(
-        frame=frame,
-        rules=_rule_frame(graded),
-        any_by_votes=any_rule_by_votes(consensus, graded),
-        reliability=reliability(with_gold or consensus, mass=consensus.interval),
-        advice=Advice(advise(graded, sums.cost_c, options.costs), best),
-        interval=consensus.interval,
-    )
+    advice = Advice(advise(graded, sums.cost_c, options.costs), best, NO_VOTES if best is None else best["text"])
+    curves = any_rule_by_votes(consensus, graded)
+    return AuditTable(frame, _rule_frame(graded), curves, points, advice, consensus.interval)
 
 
 def grade_consensus(consensus: Consensus, graded: Grading, seed: int, *, unpooled: bool = False) -> pl.DataFrame:
@@ -178,7 +173,7 @@ def grade_consensus(consensus: Consensus, graded: Grading, seed: int, *, unpoole
     frames = []
     for in_bins in (False, True):
         cells, members = consensus_cells(consensus, in_bins=in_bins, unpooled=unpooled)
-        sum_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES if in_bins else 0, seed=seed)
+        sum_tcs = gold_sums(len(cells.question_c), members, replicates=REPLICATES if in_bins else 0, seed=seed)
         frames.append(replace(graded, rules=(MODEL if unpooled else CONSENSUS,), cells=cells, sum_tcs=sum_tcs).frame())
     exact, rough = frames
     ends = ((exact["value"] + (rough[end] - rough["value"])).alias(end) for end in ("low", "high"))
@@ -238,7 +233,7 @@ def has_gold(votes: Votes, column: str = "gold_i") -> bool:
     return any((getattr(ballot, column) != UNKNOWN).any() for ballot in votes.ballots)
 
 
-def default_rules(*, many_labels: bool, published: bool) -> tuple[Rule, ...]:
+def default_rules(many_labels: bool, published: bool) -> tuple[Rule, ...]:
     """Return the rules that are graded by default."""
     return (*RULES.values(), *([PLURALITY] * many_labels), *([PUBLISHED] * published))
 

@@ -216,9 +216,10 @@ def item_entropies(consensus: Consensus, between: Sequence[Floats] | None = None
         By fit, the share of each item's entropy that lies between groups of annotators, where a truth per group was
         found.
     """
-    shares = between or (None,) * len(consensus.fits)
-    entropies = map(decompose_entropy, consensus.fits)
-    return tuple(parts.with_between(share_i) for parts, share_i in zip(entropies, shares, strict=True))
+    entropies = tuple(map(decompose_entropy, consensus.fits))
+    if not between:
+        return entropies
+    return tuple(parts.with_between(share_i) for parts, share_i in zip(entropies, between, strict=True))
 
 
 def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tuple[Floats, ...]:
@@ -438,8 +439,8 @@ def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[i
     ballot, mixture = fit.ballot, None
     if fit.options.mixed:
         # The weights of the states between labels; items of no domain come last.
-        names = [*votes.domains, None] if len(fit.weight_dg) > 1 else []
-        mixture = {"points": fit.states.points, "domains": names, "weights": fit.weight_dg.tolist()}
+        names = [*votes.domains, None] if len(fit.mode.weight_dg) > 1 else []
+        mixture = {"points": fit.states.points, "domains": names, "weights": fit.mode.weight_dg.tolist()}
     return {
         "question": ballot.question,
         "part": ballot.part,

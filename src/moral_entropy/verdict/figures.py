@@ -26,7 +26,7 @@ from moral_entropy.model.fit import log_posterior
 from moral_entropy.model.posterior import score
 from moral_entropy.model.search import maximise, share_start
 from moral_entropy.names import ALL
-from moral_entropy.rules.advice import accuracy_rows, with_leading_rates, wrong_rows
+from moral_entropy.rules.advice import accuracy_rows, with_leading_rates, wrong_labels
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS
@@ -142,7 +142,7 @@ def pooled_rates(run: Run, reference: str = "consensus") -> dict[tuple[str, str]
     """
     frame = leading_rates(run).filter(reference=reference, domain=ALL)
     pooled = frame.filter(pl.col("metric") != "disagreement", question=ALL, label=ALL).drop_nulls("value").to_dicts()
-    wrong = [row for row in wrong_rows(frame) if row["value"] is not None]
+    wrong = wrong_labels(frame).drop_nulls("value").to_dicts()
     rows = [row for row in (*pooled, *wrong, *accuracy_rows(frame)) if row["question"] == ALL]
     return {(row["rule"], row["metric"]): row for row in rows}
 
