@@ -45,12 +45,17 @@ def find_copies(patterns: Patterns) -> Groups:
 def pairs_of(rows: Patterns, busy: Ints, commonest: int) -> Iterator[tuple[int, Floats]]:
     """Count where pairs of annotators meet, agree, and agree on the commonest label: `pair_xap`, a block at a time."""
     n_labels = rows.n_labels
-    row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
-    shape = (rows.n_rows, rows.n_annotators * n_labels)
-    votes_rc = csr_array((np.ones(len(row_v)), (row_v, rows.code_v.astype(np.int64))), shape=shape)
-    codes = (busy[:, None] * n_labels + np.arange(n_labels)).ravel()
-    votes_rc = votes_rc[:, codes]
-    weighted_cr = (votes_rc * rows.weight_r[:, None]).T.tocsr()
+    shape, votes_r = (rows.n_rows, rows.n_annotators * n_labels), np.diff(rows.start_r)
+    # Rows are in order already: there may be very many votes, and no index is copied.
+    votes_rc, weighted_rc = (
+        csr_array((value_v, rows.code_v, rows.start_r), shape=shape)
+        for value_v in (np.ones(len(rows.code_v)), np.repeat(rows.weight_r, votes_r))
+    )
+    if len(busy) < rows.n_annotators:
+        codes = (busy[:, None] * n_labels + np.arange(n_labels)).ravel()
+        votes_rc, weighted_rc = votes_rc[:, codes], weighted_rc[:, codes]
+    weighted_cr = weighted_rc.T.tocsr()
+    del weighted_rc
     for first in range(0, len(busy), ANNOTATORS_AT_ONCE):
         last = min(first + ANNOTATORS_AT_ONCE, len(busy))
         pair_cc = (weighted_cr[first * n_labels : last * n_labels] @ votes_rc).tocoo()
