@@ -232,7 +232,7 @@ def recalibrate_beside_evidence(consensus: Consensus, item_priors: ItemPriors | 
         known_i, gold_i = fitted.known_i, fitted.ballot.gold_i
         p_ik = np.concatenate([earlier.p_ik[known_i], fitted.p_ik])
         both_i = np.concatenate([gold_i[known_i], np.full(len(gold_i), UNKNOWN, dtype=gold_i.dtype)])
-        new_ik, recalibration = recalibrate(p_ik, both_i, seed=consensus.seed)
+        new_ik, recalibration = recalibrate(p_ik, both_i, seed=consensus.options.seed)
         new_ik = np.where(known_i[:, None], fitted.p_ik, new_ik[known_i.sum() :])
         vars(fitted)["recalibrated"] = (new_ik, recalibration) if known_i.any() else None
 

@@ -84,4 +84,4 @@ def test_votes_and_priors_may_change(votes: Votes) -> None:
 
 def test_seed_and_interval_are_those_of_the_options(votes: Votes) -> None:
     found = fit(votes, draws=5, seed=11, interval=0.8)
-    assert (found.seed, found.interval) == (11, 0.8)
+    assert (found.options.seed, found.interval) == (11, 0.8)

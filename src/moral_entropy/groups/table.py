@@ -134,7 +134,7 @@ def _compare(
             code_a = np.where(among_a < 0, -1, np.searchsorted(compared, among_a))
             yes = truths.YesVotes(item_v, annotator_v, y_v > 0.5, ballot.n_items, len(votes.annotators))
             names, items = [grouping.names[g] for g in compared], votes.items.gather(ballot.item_i)
-            yield _read(yes, code_a, place, names, items, rows, seed=consensus.seed)
+            yield _read(yes, code_a, place, names, items, rows, seed=consensus.options.seed)
 
 
 def count_copies_once(coded: Coded, copies: Sequence[Ints], group_a: Ints) -> Coded:

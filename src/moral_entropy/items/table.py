@@ -167,7 +167,7 @@ def _agreement_rows(
     consensus: Consensus, question: str, value_k: Floats | None, key_cx: Ints, weight_c: Floats
 ) -> Iterator[Row]:
     """Measure how far annotators agree on a question, over all domains and in each."""
-    settings: dict[str, Any] = {"value_k": value_k, "interval": consensus.interval, "seed": consensus.seed}
+    settings: dict[str, Any] = {"value_k": value_k, "interval": consensus.interval, "seed": consensus.options.seed}
     for code in (UNKNOWN, *np.setdiff1d(key_cx[:, -1], [UNKNOWN]).tolist()):
         inside = slice(None) if code == UNKNOWN else key_cx[:, -1] == code
         domain = ALL if code == UNKNOWN else consensus.votes.domains[code]

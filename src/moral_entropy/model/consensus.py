@@ -238,11 +238,6 @@ class Consensus:
     options: FitOptions
 
     @property
-    def seed(self) -> int:
-        """Seed of the draws."""
-        return self.options.seed
-
-    @property
     def interval(self) -> float:
         """Mass of every central interval, such as 0.9."""
         return self.options.interval

@@ -177,8 +177,8 @@ def fit_ballot(
     """Fit one ballot."""
     n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))
     texts = None if item_prior is None or not np.any(item_prior[1]) else _worth(ballot, *item_prior)
-    domains_from, whole = votes if options.by_domain else None, texts is not None
-    cast = collapse(ballot, use_gold=options.use_gold, domains_from=domains_from, whole=whole)
+    domains_from = votes if options.by_domain else None
+    cast = collapse(ballot, use_gold=options.use_gold, domains_from=domains_from, whole=texts is not None)
     groups = with_named(find_copies(cast) if options.mixed else [], votes, ballot, options)
     patterns = count_once(cast, groups) if groups else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)

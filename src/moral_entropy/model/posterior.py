@@ -268,7 +268,8 @@ class Posterior:
         """
         curvature_pp: Floats = np.require(self.add_up(missing_information, at), requirements="W")
         first, completed = 0, self.completed(counts)
-        for block in (*labelled_information(completed.weight_dg, at.weight_dg), *self._known_states(at, counts)):
+        known_app = self._known_states(at, counts, completed)
+        for block in (*labelled_information(completed.weight_dg, at.weight_dg), *known_app):
             last = first + len(block)
             curvature_pp[first:last, first:last] += block
             first = last
@@ -276,14 +277,15 @@ class Posterior:
 
     def own_information(self, at: Parameters, counts: Counts) -> Floats:
         """Compute the block of every annotator; what lies between them is left out."""
-        own_app: Floats = self._known_states(at, counts) + self.add_up(own_missing_information, at)
+        known_app = self._known_states(at, counts, self.completed(counts))
+        own_app: Floats = known_app + self.add_up(own_missing_information, at)
         return own_app
 
-    def _known_states(self, at: Parameters, counts: Counts) -> Floats:
+    def _known_states(self, at: Parameters, counts: Counts, completed: Parameters) -> Floats:
         """Compute the information of every annotator's rows with all states known: `own_app`."""
         (n_annotators, n_labels, _), label_k = at.confusion_akv.shape, np.arange(self.patterns.n_labels)
         n_own = n_labels * (n_labels - 1)
-        block_akop = labelled_information(self.completed(counts).confusion_akv, at.confusion_akv)
+        block_akop = labelled_information(completed.confusion_akv, at.confusion_akv)
         own_akolp = np.zeros((n_annotators, n_labels, n_labels - 1, n_labels, n_labels - 1))
         own_app = own_akolp.reshape(n_annotators, n_own, n_own)
         if not self.states.corners_only:
@@ -303,12 +305,12 @@ def derivatives(completed: Parameters, at: Parameters) -> tuple[Floats, Floats]:
     And the information about every coordinate with all labels known, `known_p`. On the edge of the simplex a
     probability rounds to 0 or 1, and its information to nothing: it is a little.
     """
-    slopes, known = [], []
+    slopes, information = [], []
     for total, share in zip(completed, at, strict=True):
         expected = total.sum(axis=-1, keepdims=True) * share
         slopes.append((total - expected)[..., 1:].ravel())
-        known.append((expected * (1.0 - share))[..., 1:].ravel())
-    return np.concatenate(slopes), np.concatenate(known).clip(min=1e-12)
+        information.append((expected * (1.0 - share))[..., 1:].ravel())
+    return np.concatenate(slopes), np.concatenate(information).clip(min=1e-12)
 
 
 def log_prior(pseudo: Parameters, at: Parameters) -> Floats:

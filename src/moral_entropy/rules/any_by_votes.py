@@ -103,8 +103,8 @@ def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:
     for two labels the specificity.
     """
     states, step = fit.states, max(1, fit.n_draws // MAX_DRAWS)
-    drawn = (part[::step] for part in fit.drawn)
-    weight_sdg, confusion_sakv = drawn if fit.n_draws else (part[None] for part in fit.mode)
+    every_nth = (part[::step] for part in fit.drawn)
+    weight_sdg, confusion_sakv = every_nth if fit.n_draws else (part[None] for part in fit.mode)
     other_z = np.flatnonzero(states.mix_zk[:, target] < 1.0)
     among_sdz = states.weight_of_states(weight_sdg)[..., other_z] * (1.0 - states.mix_zk[other_z, target])
     among_sdz = among_sdz / fit.over_domains(among_sdz).sum(axis=-1)[:, None, None]

@@ -13,11 +13,11 @@ import polars as pl
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.rules.cells import Cells, Groups, Membership, number_rows, sort_into_cells, targets_of
-from moral_entropy.rules.grade import BINS, mass_bins, width_bins
+from moral_entropy.rules.grade import BINS, EDGES, mass_bins
 from moral_entropy.rules.intervals import beta_interval
 from moral_entropy.rules.rules import Rule
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.ties import labels_of, tie_key
+from moral_entropy.ties import TIE, labels_of, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 CONSENSUS = Rule(
@@ -117,7 +117,7 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
             p_i, gold_i = fit.p_ik[known_i, target], fit.ballot.gold_i[known_i] == target
             count_i, level_i = fit.ballot.count_i[known_i], _numbered(p_i)
             equally_many_i = mass_bins(np.bincount(level_i, weights=count_i).astype(np.float64))[level_i]
-            for bins, bin_i in (("width", width_bins(p_i)), ("mass", equally_many_i)):
+            for bins, bin_i in (("width", np.searchsorted(EDGES, p_i - TIE)), ("mass", equally_many_i)):
                 weights = (count_i * value for value in (1, p_i, gold_i))
                 n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
                 low_b, high_b = beta_interval(yes_b, n_b - yes_b, mass)

@@ -25,30 +25,14 @@ from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
 BINS = 15
+EDGES = np.linspace(0.0, 1.0, BINS + 1)[1:-1]
+"""Bins of equal width; a score on an edge belongs to the lower one."""
 
 RATES = ("fpr", "fnr", "fdr", "for", "disagreement", "balanced_error")
 """Rates of the yes or no of a rule; each has an expected version."""
 
 Figures = dict[str, tuple[Floats, Floats]]
 """By metric: values and denominators, column by column."""
-
-
-def levels(score_c: Floats, decision_c: Floats, sum_tcs: Floats) -> tuple[Floats, Floats, Floats]:
-    """Add up cells of equal answer of one rule, of which none may be NaN: `score_l` ascending, `decision_l`, `sum_tls`.
-
-    Examples
-    --------
-    >>> sum_tcs = np.ones((6, 3, 1))
-    >>> levels(np.array([1.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0]), sum_tcs)[2][0].tolist()
-    [[1.0], [2.0]]
-    """
-    key_c = tie_key(score_c)
-    order_c = np.lexsort((decision_c, key_c))
-    key_c, decision_c = key_c[order_c], decision_c[order_c]
-    fresh_c = (np.diff(key_c, prepend=np.nan) != 0) | (np.diff(decision_c, prepend=np.nan) != 0)
-    start_l = np.flatnonzero(fresh_c)
-    sum_tls = np.add.reduceat(sum_tcs[:, order_c], start_l, axis=1)
-    return score_c[order_c[start_l]], decision_c[start_l], sum_tls
 
 
 def smooth(score_c: Floats, votes_c: Ints, smoothing: float, n_labels: int = 2) -> Floats:
@@ -73,7 +57,7 @@ def grade(
     Parameters
     ----------
     score_c, decision_c, smoothed_c
-        The rule's answer in each cell, its yes or no, and its smoothed score.
+        The rule's answer in each cell, its yes or no, and its smoothed score; none may be NaN.
     sum_tcs
         What it is graded against.
     expected
@@ -89,7 +73,13 @@ def grade(
     >>> value_s.round(3).tolist(), n_s.tolist()
     ([0.2], [10.0])
     """
-    score_l, decision_l, sum_tls = levels(score_c, decision_c, sum_tcs)
+    # Cells of equal answer are a level; levels ascend.
+    key_c = tie_key(score_c)
+    order_c = np.lexsort((decision_c, key_c))
+    fresh_c = [np.diff(answer_c[order_c], prepend=np.nan) != 0 for answer_c in (key_c, decision_c)]
+    start_l = np.flatnonzero(fresh_c[0] | fresh_c[1])
+    score_l, decision_l = score_c[order_c[start_l]], decision_c[order_c[start_l]]
+    sum_tls = np.add.reduceat(sum_tcs[:, order_c], start_l, axis=1)
     items_ls, yes_ls, p_ls = sum_tls[:3]
     figures = _rates(decision_l, items_ls, yes_ls, "")
     if expected:
@@ -151,7 +141,7 @@ def _scores(score_l: Floats, sum_tls: Floats, smoothed_s: Floats, expected: bool
     kl["cross_entropy_uncertainty"] = kl["kl_uncertainty"] + entropy_s
     # Scores ascend, so bins do: levels of one bin are neighbours.
     gap_ls, ece = p_ls - items_ls * score_l[:, None], {}
-    for name, bin_l in (("ece", width_bins(score_l)), ("ece_mass", mass_bins(items_ls[:, 0]))):
+    for name, bin_l in (("ece", np.searchsorted(EDGES, score_l - TIE)), ("ece_mass", mass_bins(items_ls[:, 0]))):
         start_b = np.flatnonzero(np.diff(bin_l, prepend=-1))
         ece[name] = share_of(np.abs(np.add.reduceat(gap_ls, start_b, axis=0)).sum(axis=0), n_s)
     return {name: (value_s, n_s) for name, value_s in (brier | kl | zero_one | ece).items()}
@@ -163,11 +153,6 @@ def weighted_logs(score_c: Floats, weight_cs: Floats) -> Floats:
     total_s: Floats = (np.log(np.where(never_c, 1.0, score_c))[:, None] * weight_cs).sum(axis=0)
     total_s[(weight_cs[never_c] > 0).any(axis=0)] = -np.inf
     return total_s
-
-
-def width_bins(score_l: Floats) -> Ints:
-    """Return the bin of equal width of each score; a score on an edge belongs to the lower bin."""
-    return np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], score_l - TIE)
 
 
 def mass_bins(weight_l: Floats) -> Ints:

@@ -21,7 +21,7 @@ import polars as pl
 from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.rules.cells import Cells
 from moral_entropy.rules.grade import Figures, grade, grade_label, share_of, smooth
-from moral_entropy.rules.intervals import quantiles
+from moral_entropy.rules.intervals import central_interval
 from moral_entropy.rules.rules import Rule
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -99,7 +99,14 @@ class Grading:
             # Of one question the grades are known.
             together = by_question[0] if len(by_question) == 1 else self._grade_all(cell_c)
             yield from self._rows((ALL, domain, ALL), together)
-            yield from self._rows((MEAN, domain, ALL), [_mean(figures) for figures in zip(*by_question, strict=True)])
+            means: list[Figures] = []
+            for of_rule in zip(*by_question, strict=True):
+                # Questions without a figure are left out; n counts the others.
+                value_qms = np.array([[value_s for value_s, _ in by_metric.values()] for by_metric in of_rule])
+                n_ms = (~np.isnan(value_qms)).sum(axis=0)
+                mean_ms = share_of(np.nansum(value_qms, axis=0), n_ms)
+                means.append(dict(zip(of_rule[0], zip(mean_ms, n_ms.astype(np.float64), strict=True), strict=True)))
+            yield from self._rows((MEAN, domain, ALL), means)
 
     def _rows(self, where: tuple[str, str, str], figures: Sequence[Figures]) -> Iterator[Row]:
         """Yield a row per rule and metric."""
@@ -120,8 +127,8 @@ class Grading:
 
         A resample is noisier than the sample, so it shows misfit where there is none. The spread is right.
         """
-        tail = (1.0 - self.mass) / 2.0
-        low_m, middle_m, high_m = quantiles(value_ms[:, 1:], tail, 0.5, 1.0 - tail)
+        low_m, high_m = central_interval(value_ms[:, 1:], self.mass)
+        middle_m, _ = central_interval(value_ms[:, 1:], 0.0)
         moved_m = np.array([name.endswith(ROUGH) for name in names])
         with np.errstate(invalid="ignore"):
             shift_m = value_ms[:, 0] - middle_m
@@ -161,12 +168,3 @@ class Grading:
             value_s[0] = items_c[at_c].sum() / items_c.sum()
             figures[name] = (value_s, np.full(1, items_c.sum()))
         return figures if expected else figures | {"log_loss": figures["cross_entropy"]}
-
-
-def _mean(figures: Sequence[Figures]) -> Figures:
-    """Average the figures of several questions, leaving out those without one; n counts questions."""
-    value_qms = np.array([[value_s for value_s, _ in by_metric.values()] for by_metric in figures])
-    has_qms = ~np.isnan(value_qms)
-    n_ms = has_qms.sum(axis=0)
-    mean_ms = share_of(np.where(has_qms, value_qms, 0.0).sum(axis=0), n_ms)
-    return dict(zip(figures[0], zip(mean_ms, n_ms.astype(np.float64), strict=True), strict=True))

@@ -29,25 +29,12 @@ def central_interval(value_ms: Floats, mass: float) -> tuple[Floats, Floats]:
     >>> central_interval(np.array([[1.0, 2.0, 3.0, np.nan]]), 0.5)
     (array([1.5]), array([2.5]))
     """
-    tail = (1.0 - mass) / 2.0
-    low_m, high_m = quantiles(value_ms, tail, 1.0 - tail)
-    return low_m, high_m
-
-
-def quantiles(value_ms: Floats, *shares: float) -> list[Floats]:
-    """Compute quantiles of each row, leaving out NaN; NaN where nothing is left.
-
-    Examples
-    --------
-    >>> quantiles(np.array([[1.0, 2.0, 4.0, np.nan]]), 0.25, 0.5)
-    [array([1.5]), array([2.])]
-    """
     if value_ms.shape[1] == 0:
-        return [np.full(len(value_ms), np.nan)] * len(shares)
+        return np.full(len(value_ms), np.nan), np.full(len(value_ms), np.nan)
     sorted_ms, row_m = np.sort(value_ms, axis=1), np.arange(len(value_ms))
     last_m = (np.count_nonzero(~np.isnan(value_ms), axis=1) - 1).clip(min=0)
-    ends = []
-    for share in shares:
+    ends, tail = [], (1.0 - mass) / 2.0
+    for share in (tail, 1.0 - tail):
         at_m = share * last_m
         below_m = np.floor(at_m).astype(np.int64)
         low_m, high_m = sorted_ms[row_m, below_m], sorted_ms[row_m, np.minimum(below_m + 1, last_m)]
@@ -55,7 +42,7 @@ def quantiles(value_ms: Floats, *shares: float) -> list[Floats]:
             between_m = low_m + (at_m - below_m) * (high_m - low_m)
         # Two infinities have no difference; a quantile that falls on one draw needs none.
         ends.append(np.where((low_m == high_m) | (at_m == below_m), low_m, between_m))
-    return ends
+    return ends[0], ends[1]
 
 
 def beta_interval(
