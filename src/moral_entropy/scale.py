@@ -278,7 +278,7 @@ def _refuse(options: AuditOptions) -> None:
         "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
         "--decisions": options.verdict.decisions,
         "--solver adam": options.fit.solver == "adam", "--use-text": options.use_text not in (None, "off"),
-        "a layout other than long": options.read.layout not in ("auto", "long"),
+        "a layout other than long": options.read.format in ("wide", "respondents"),
     }  # fmt: skip
     if needs := [*read, *(name for name, value in arguments.items() if value)]:
         msg = f"{needs[0]} needs all votes on one machine. Leave it out, or audit without --cluster."

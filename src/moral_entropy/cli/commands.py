@@ -90,11 +90,11 @@ def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     for group, sentences in GROUPS.items():
         for name, sentence in sentences.items():
             function: Callable[..., None] = start
-            if loaded := name == command or COMPLETION in os.environ:
-                from moral_entropy.cli.flags import with_flags, with_old_flags
+            if is_loaded := name == command or COMPLETION in os.environ:
+                from moral_entropy.cli.flags import with_flags
 
-                line, function = with_old_flags(line, load_function(name)), with_flags(load_function(name))
-            app.command(name, help=None if loaded else sentence, rich_help_panel=group)(function)
+                function, line = with_flags(load_function(name), line)
+            app.command(name, help=None if is_loaded else sentence, rich_help_panel=group)(function)
     return app, line
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Context, Option
 
-from moral_entropy.cli.flags import Force, Quiet, command_line
+from moral_entropy.cli.flags import Force, Quiet
 from moral_entropy.options import Inputs, ReproduceOptions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def reproduce(
     from moral_entropy.progress import Bars
 
     with Bars(hidden=quiet) as progress:
-        study = run_study(inputs, out, options, force=force, command=command_line(context), progress=progress)
+        study = run_study(inputs, out, options, force=force, command=context.obj, progress=progress)
     if not quiet:
         print_parts(_parts(study))
 

@@ -170,13 +170,13 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
     column: dict[str, str] = {}
     for role in ALL_ROLES:
         # With a file of its own, the gold column is one of that file's.
-        if (name := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
+        if (name := getattr(options, role)) and not (role == "gold" and options.gold_file is not None):
             column[role] = named_column(name, names, source, role)
     for role in ("questions", "counts", "keep", "facts"):
         for name in getattr(options, role):
             named_column(name, names, source, role)
     roles = ColumnRoles(column)
-    wide, questions = options.layout == "wide", bool(options.questions)
+    wide, questions = options.format == "wide", bool(options.questions)
     useless = {
         "annotator": options.anonymous or wide,
         "label": questions or bool(options.counts) or wide,
@@ -184,8 +184,8 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
         "gold": questions or options.gold_file is not None,
     }
     for role in COMMON_NAMES:
-        useful = role == "annotator" if options.layout == "respondents" else not useless.get(role)
-        if role not in column and useful and options.asked(role) != "":
+        useful = role == "annotator" if options.format == "respondents" else not useless.get(role)
+        if role not in column and useful and getattr(options, role) != "":
             in_use = {*roles.column.values(), *options.questions, *options.counts}
             if guess := guess_column(role, [name for name in names if name not in in_use]):
                 roles = roles.guess(role, guess)
@@ -263,10 +263,10 @@ def recognise(source: Source, options: ReadOptions) -> Recognised:
         roles = ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
     if options.counts or options.of is not None:
         roles = replace(roles.without("count"), layout="counts")
-    elif options.layout in ("wide", "respondents"):
-        lay_out = _wide if options.layout == "wide" else _respondents
+    elif options.format in ("wide", "respondents"):
+        lay_out = _wide if options.format == "wide" else _respondents
         roles = lay_out(source, roles, options, _unused(source, roles, options))
-    elif not (options.layout == "long" or options.multilabel or options.questions):
+    elif not (options.format == "long" or options.multilabel or options.questions):
         roles, options = _from_cells(source, roles, options)
     is_long = roles.layout == "long"
     required = {"item": is_long or roles.layout == "counts", "annotator": is_long and not options.anonymous,
@@ -504,7 +504,7 @@ def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voti
 def _wide(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     if not voting:
         refuse(f"{source.name} has no column left for annotators: {shown(source.columns)} have other roles.")
-    if options.layout == "auto":
+    if options.format != "wide":
         source.log.note(f"no annotator and no label column: each of {len(voting)} columns is read as an annotator.")
     return replace(roles.without("annotator", "label"), layout="wide", annotators=tuple(voting))
 
@@ -514,15 +514,15 @@ def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, votin
     ids = (name for name in source.columns if plain_name(name) in PERSON_IDS)
     unique = (name for name in ids if source.column(name).n_unique() == source.rows)
     person = roles.get("annotator") or roles.get("item") or next(unique, None)
-    if options.asked("annotator") == "":
+    if options.annotator == "":
         person = None
     items = tuple(name for name in voting if name != person and not _is_about(name))
     if not items:
         refuse(f"{source.name} has no column left for items: {shown(source.columns)}.")
-    if options.layout == "auto":
+    if options.format != "respondents":
         reading = f"each of {len(items)} columns is read as an item (--format wide: as annotators)"
         source.log.note(f"one row per person: {reading}.")
-    guessed = ("annotator",) if person and options.asked("annotator") is None else ()
+    guessed = ("annotator",) if person and options.annotator is None else ()
     return ColumnRoles({"annotator": person} if person else {}, guessed, "respondents", items=items)
 
 
