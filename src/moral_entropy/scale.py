@@ -326,7 +326,7 @@ def _rules(shape: Shape, options: AuditOptions) -> tuple[Rule, ...]:
     """Return the rules that are graded; those that look at all items at once need one machine."""
     if options.grade.rules is None:
         many_labels = any(len(labels) > 2 for _, labels, *_ in shape.questions)
-        return default_rules(many_labels=many_labels, published=bool(shape.roles.get("published")))
+        return default_rules(many_labels=many_labels, published=bool(shape.roles.column.get("published")))
     rules = as_rules(options.grade.rules)
     if apart := [rule.name for rule in rules if not rule.pointwise and rule != PUBLISHED]:
         msg = f"the rule {apart[0]!r} looks at all items at once, which needs one machine. Audit without --cluster."

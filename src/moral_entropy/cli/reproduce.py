@@ -33,9 +33,9 @@ def reproduce(
     # Late, so that --help and misused flags answer at once.
     from moral_entropy.cli.screen import print_parts
     from moral_entropy.corpora.reproduce import run_study
-    from moral_entropy.progress import Bars
+    from moral_entropy.progress import show_progress
 
-    with Bars(hidden=quiet) as progress:
+    with show_progress(hidden=quiet) as progress:
         study = run_study(inputs, out, options, force=force, command=context.obj, progress=progress)
     if not quiet:
         print_parts(_parts(study))
