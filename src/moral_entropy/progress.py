@@ -47,19 +47,19 @@ def show_progress(*, hidden: bool = False) -> Iterator[Progress]:
         return
     from rich.console import Console
     from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Shown
+    from rich.progress import Progress as Display
 
     columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    with Shown(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as shown:
+    with Display(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as display:
         tasks: dict[str, TaskID] = {}
 
         def move(stage: str, share: float) -> None:
             """Move the bar of a stage; the bars of earlier stages are full."""
             if stage not in tasks:
                 for task in tasks.values():
-                    shown.update(task, completed=1.0)
-                tasks[stage] = shown.add_task(stage, total=1.0)
-            shown.update(tasks[stage], completed=share)
+                    display.update(task, completed=1.0)
+                tasks[stage] = display.add_task(stage, total=1.0)
+            display.update(tasks[stage], completed=share)
 
         yield move
 

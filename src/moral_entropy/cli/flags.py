@@ -103,15 +103,15 @@ def _flat_parameters(
         for keyword, option in stages[name].items():
             if not option.flag or option.rare:
                 continue
-            kind = list[str] | None if get_origin(option.kind) is Sequence else str | None
+            kind: Any = list[str] | None if get_origin(option.kind) is Sequence else str | None
             flags = (option.flag, option.short) if option.short else (option.flag,)
             if option.kind is bool:
                 # A switch that settings may turn on is paired with its opposite.
                 kind, paired = bool | None, "settings" in hints
                 flags = (f"{option.flag}/--no-{option.flag.removeprefix('--')}",) if paired else (option.flag,)
-            about = {"metavar": None if option.kind is bool else metavar_of(option), "panel": option.panel}
-            hidden = shortened and not option.everyday
-            yield _parameter(keyword, kind, *flags, help=option.help_text, hidden=hidden, **about)
+            metavar, hidden = None if option.kind is bool else metavar_of(option), shortened and not option.everyday
+            about: dict[str, Any] = {"help": option.help_text, "metavar": metavar, "hidden": hidden}
+            yield _parameter(keyword, kind, *flags, panel=option.panel, **about)
     if shortened:
         about = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
         yield _parameter("help_all", bool, "--help-all", default=False, **about)

@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from moral_entropy.cli.commands import make_app
 
         app, line = make_app(typed)
-        code = int(app(line, prog_name="moral-entropy", standalone_mode=False, obj=shlex.join(["moral-entropy", *typed])) or DONE)
+        command = shlex.join(["moral-entropy", *typed])
+        code = int(app(line, prog_name="moral-entropy", standalone_mode=False, obj=command) or DONE)
     except BaseException as raised:
         error = raised
     stopped = end_listening()

@@ -228,7 +228,6 @@ def _answers(
     log: ReadingLog, *, prefixed: bool
 ) -> Iterator[QuestionVotes]:  # fmt: skip
     """Yield the votes in an answer column, by the question of their row and, of lists, by label."""
-
     # All rows without a copy, where each holds a vote.
     at = slice(None) if row_v is None else row_v
     votes = QuestionVotes(column, (), rows.item_r[at], annotator_r[at], cells.code_r[at], row_v)
@@ -342,7 +341,7 @@ def _build(
         if n:
             n_of[name_of[label]] += int(n)
     note_typing_errors(n_of, log)
-    labels = tuple(n_of) if options.classes is None else choose_classes(votes.question, n_of, options)
+    labels = tuple(n_of) if options.classes is None else choose_classes(votes.question, n_of, options.classes)
 
     def near(rank_of: Mapping[str, int]) -> bool:
         rank_v = recode(votes.label_v, [rank_of.get(name_of.get(label, ""), UNKNOWN) for label in votes.labels])
@@ -514,11 +513,13 @@ def _read_gold_file(
 ) -> ItemLabels:
     for note in gold.log.notes:
         log.note(f"{gold.name}: {note}")
-    item, question = (name if (name := roles.column.get(role)) in gold.columns else None for role in ("item", "question"))
-    guess = find_columns(gold.columns, ReadOptions(item=item, question=question, gold=options.gold or None), gold.name)
-    item, question = guess.column.get("item"), guess.column.get("question")
+    item, question = (roles.column.get(role) for role in ("item", "question"))
+    item, question = (name if name in gold.columns else None for name in (item, question))
+    as_here = ReadOptions(item=item, question=question, gold=options.gold or None)
+    column = find_columns(gold.columns, as_here, gold.name).column
+    item, question = column.get("item"), column.get("question")
     further = [name for name in gold.columns if name not in (item, question)]
-    label = guess.column.get("gold") or guess.column.get("label") or (further[0] if len(further) == 1 else None)
+    label = column.get("gold") or column.get("label") or (further[0] if len(further) == 1 else None)
     if item is None or label is None:
         raise missing_column("gold" if item else "item", gold.columns, gold.name)
     ids = code_ids(gold.column(item), textual=gold.textual)

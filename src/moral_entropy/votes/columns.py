@@ -358,8 +358,9 @@ def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> Rec
         lacking = "annotator" if item and not annotator else "item" if annotator and not item else ""
         roles = _guess_one(source, roles, options, lacking) if lacking else roles
         has_truth = options.gold or options.published or options.gold_file is not None or options.classes is not None
-        alone = has_truth or "label" not in roles.guessed or roles.column.get("question") or plain_name(label) in SURELY_LABEL
-        complete = roles.column.get("item") and roles.column.get("annotator")
+        column = roles.column
+        alone = has_truth or "label" not in roles.guessed or column.get("question") or plain_name(label) in SURELY_LABEL
+        complete = column.get("item") and column.get("annotator")
         return (roles, options) if alone or not complete else _answer_columns(source, roles, options)
     if item and options.anonymous and not _repeats(source, item):
         return _columns_of_votes(source, roles, options)

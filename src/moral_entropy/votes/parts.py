@@ -205,7 +205,7 @@ def _questions(
         name_of = same_labels(spelt, options, log)
         present = list(sort_labels(set(name_of.values())))
         n_of = {label: sum(counts[spelling] for spelling in spelt if name_of[spelling] == label) for label in present}
-        labels = choose_classes(name, n_of, options)
+        labels = tuple(n_of) if options.classes is None else choose_classes(name, n_of, options.classes)
         if len(labels) < 2:
             votes = replace(_nobody(name, labels), item_v=np.zeros(sum(n_of.values()), dtype=np.int8))
             refuse_single(votes, present, log, alone=len(names) == 1)

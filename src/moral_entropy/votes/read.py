@@ -237,9 +237,9 @@ def _join(parts: Sequence[Source], table: Source, options: ReadOptions) -> Sourc
     log, kind = table.log, "sheets" if table.parts and table.textual else "files"
     frames = _alike_columns(parts)
     names = list(dict.fromkeys(name for frame in frames for name in frame.columns))
-    roles = find_columns(names, options, table.name)
-    people = not options.anonymous and not roles.column.get("annotator")
-    people = people and (bool(roles.column.get("label")) or _same_items(frames, roles.column.get("item") or roles.column.get("text")))
+    column = find_columns(names, options, table.name).column
+    people = not options.anonymous and not column.get("annotator")
+    people = people and (bool(column.get("label")) or _same_items(frames, column.get("item") or column.get("text")))
     if people and len({part.name for part in parts}) < len(parts):
         refuse(f"two of the {kind} have the same name, and each is an annotator. Rename one.")
     for part in parts:

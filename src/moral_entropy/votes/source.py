@@ -167,22 +167,20 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
     lines = io.StringIO(data[: end or None].decode(errors="replace")).readlines()
     first = next((at for at, line in enumerate(lines) if not SKIPPED.fullmatch(line)), 0)
     promised = "\t" if suffix_of(path) in ("tsv", "tab") else ","
-    rows_of: dict[str, list[tuple[list[str], int]]] = {delimiter: [] for delimiter in DELIMITERS}
-    for delimiter, rows in rows_of.items():
-        reader = csv.reader(lines[first:], delimiter=delimiter)
+    regular, delimiter, rows = None, promised, list[tuple[list[str], int]]()
+    for mark in DELIMITERS:
+        reader, split = csv.reader(lines[first:], delimiter=mark), list[tuple[list[str], int]]()
         # What follows the header may still be read otherwise.
         with suppress(csv.Error):
-            rows.extend((row, reader.line_num) for row in islice(reader, SAMPLE_ROWS))
-
-    def regularity(delimiter: str) -> tuple[bool, int, int, bool]:
-        """Return whether it splits the first two rows alike, then how many rows, into how many cells."""
-        lengths = [len(row) for row, _ in rows_of[delimiter] if any(map(str.strip, row))]
+            split.extend((row, reader.line_num) for row in islice(reader, SAMPLE_ROWS))
+        lengths = [len(row) for row, _ in split if any(map(str.strip, row))]
         width, n_rows = max(Counter(lengths).items(), key=lambda pair: pair[::-1], default=(0, 0))
+        # Whether it splits the first two rows alike, then how many rows, into how many cells.
         first_two = len(set(lengths[:2])) == 1 < max(lengths[:2])
-        return first_two, n_rows if width > 1 else 0, width, delimiter == promised
-
-    delimiter = max(DELIMITERS, key=regularity)
-    if not (rows := rows_of[delimiter]):
+        rank = (first_two, n_rows if width > 1 else 0, width, mark == promised)
+        if regular is None or rank > regular:
+            regular, delimiter, rows = rank, mark, split
+    if not rows:
         refuse(f"the first line of {path.name} is no header. Save it as CSV (UTF-8), one row per line.")
     at = _header_row([row for row, _ in rows])
     skipped = first + (rows[at - 1][1] if at else 0)
