@@ -73,12 +73,10 @@ COMPLETION = "_MORAL_ENTROPY_COMPLETE"
 def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     """Return the program with all its commands listed and the one that was typed loaded, and the line it is to read."""
     command, line = next((word for word in typed if not word.startswith("-")), ""), list(typed)
-    # Of a flag without a value typer asks Pydantic, which takes long to load: --help is false, and completion is
-    # installed without a command.
-    defaults = {"help": False, command: {"help": False}}
-    settings = {"help_option_names": ["-h", "--help"], "default_map": defaults}
-    completes = not command or COMPLETION in os.environ
-    app = typer.Typer(pretty_exceptions_enable=False, add_completion=completes, context_settings=settings)
+    # Typer has Pydantic, which takes long to load, convert whatever has no default: its own flags are switches.
+    off = dict.fromkeys(("help", "install_completion", "show_completion"), False)
+    settings = {"help_option_names": ["-h", "--help"], "default_map": {**off, command: off}}
+    app = typer.Typer(pretty_exceptions_enable=False, context_settings=settings)
     app.callback(invoke_without_command=True)(start)
     if command == "score":
         # Its name in 0.2.
