@@ -125,8 +125,9 @@ class StageOptions:
                 msg = f"{self.called(choice.name)} is {value:g}; it is at least {choice.least:g}."
                 raise self.error(msg)
             if choice.share and not 0.0 < value < 1.0:
-                example = f"such as {choice.default:g}"
-                raise self.error(f"{self.called(choice.name)} is {value:g}; it is a share between 0 and 1, {example}.")
+                kind = f"it is a share between 0 and 1, such as {choice.default:g}"
+                msg = f"{self.called(choice.name)} is {value:g}; {kind}."
+                raise self.error(msg)
             object.__setattr__(self, choice.name, value)
         for problem in self.problems():
             raise self.error(problem)

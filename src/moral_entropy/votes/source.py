@@ -34,7 +34,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import MissingExtraError, UsageError, VotesError
+from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.files import no_such_file
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.labels import NUMBER, series_of
@@ -137,14 +137,13 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
     names, delimiter, start, above = find_header(data, path)
     try:
         frame = pl.read_csv(data[start:] if start else data, separator=delimiter, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
-        raise VotesError(_fault(data, len(names), delimiter, start, path.name) or unreadable) from error
-    # A cell that holds whole rows, as after a double quote within a quoted cell (`"a"b"`).
-    rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
-    swallowed = b'"' in data and any(column.str.contains(rows).any() for column in frame.get_columns())
-    if swallowed and (problem := _fault(data, len(names), delimiter, start, path.name)):
-        refuse(problem)
+        # A cell that holds whole rows, as after a double quote within a quoted cell (`"a"b"`).
+        rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
+        strays = b'"' in data and any(column.str.contains(rows).any() for column in frame.get_columns())
+    except pl.exceptions.PolarsError:
+        strays = True
+    if strays:
+        frame = _row_by_row(data, len(names), delimiter, start, path.name)
     # polars leaves doubled quotes in names.
     names = names if frame.width == len(names) else frame.columns
     return _tidied(frame, names, above, path.name, log, HALVES if delimiter == "," else DECIMAL_COMMA)
@@ -256,21 +255,22 @@ def _tidied(
     return frame
 
 
-def _fault(data: bytes, width: int, delimiter: str, start: int, name: str) -> str:
-    """Say which line has more cells than the header, or a double quote that swallows rows; nothing if there is none."""
+def _row_by_row(data: bytes, width: int, delimiter: str, start: int, name: str) -> pl.DataFrame:
+    """Read a file in which Polars stumbles over double quotes, such as `5" wide`, or say which line is at fault."""
     lines = io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", newline="")
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader, rows = csv.reader(lines, delimiter=delimiter, strict=True), list[list[str | None]]()
     first = line = data.count(b"\n", 0, start) + 1
     try:
         for row in reader:
             if len(row) > width:
                 problem = f"line {line:,} of {name} has {len(row)} cells, the header has {width}"
-                return f"{problem}. Put texts that contain {delimiter!r} in double quotes."
+                refuse(f"{problem}. Put texts that contain {delimiter!r} in double quotes.")
+            rows.append([*(cell or None for cell in row), *[None] * (width - len(row))])
             line = first + reader.line_num
     except csv.Error:
         quote = "a double quote that swallows the rows after it. Close it, or write it twice"
-        return f"line {line:,} of {name} has {quote}."
-    return ""
+        refuse(f"line {line:,} of {name} has {quote}.")
+    return pl.DataFrame(rows[1:], dict.fromkeys(map(str, range(width)), pl.String), orient="row")
 
 
 SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
