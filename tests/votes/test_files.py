@@ -184,10 +184,10 @@ def test_an_empty_stream_is_an_error():
 
 
 def test_double_quotes_inside_a_cell_are_letters(write):
-    notes = ["", 'he said "yes" loud', '5" screen']
-    rows = [f"{item},{rater},{('yes', 'no')[item % 2]},{notes[item % 3]}" for item in range(6) for rater in "ab"]
-    votes = me.read_votes(write("\n".join(["item,rater,label,note", *rows]).encode(), "votes.csv"), keep=("note",))
-    assert votes.n_votes == 12 and votes.kept["note"].to_list()[::2] == [note or None for note in notes * 2]
+    notes = {7: 'he said "yes" loud', 9: '5" screen'}
+    rows = [f"{item},{rater},{('yes', 'no')[item % 2]},{notes.get(item, '')}" for item in range(60) for rater in "abcd"]
+    votes = read_votes(write("\n".join(["item,rater,label,note", *rows, ""])), keep=("note",))
+    assert votes.n_votes == 240 and votes.kept["note"].to_list()[::4] == [notes.get(item) for item in range(60)]
 
 
 def test_quoted_cells_keep_commas_and_line_ends(write):
