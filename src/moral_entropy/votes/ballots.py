@@ -347,7 +347,9 @@ def _build(
         rank_v = recode(votes.label_v, [rank_of.get(name_of.get(label, ""), UNKNOWN) for label in votes.labels])
         return lie_near(votes.item_v, rank_v, max(rank_of.values()) + 1)
 
-    scale, level_of = find_scale(votes.question, dict.fromkeys(labels, 0) | n_of, near, options, log), name_of
+    counts, scale, level_of = dict.fromkeys(labels, 0) | n_of, None, name_of
+    if len(counts) > 2:
+        scale = find_scale(votes.question, counts, near, options, log)
     if scale is not None:
         labels = scale.labels
         if scale.score_of is not None:

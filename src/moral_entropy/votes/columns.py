@@ -314,7 +314,7 @@ def fill_marks(source: Source, names: Sequence[str]) -> Source:
 def fill_down(source: Source, roles: ColumnRoles) -> Source:
     """Fill cells of the item, and of what describes it, from the row above where merged cells left them blank."""
     item, annotator = roles.column.get("item"), roles.column.get("annotator")
-    if roles.layout != "long" or not item or not annotator or not source.textual:
+    if not item or not annotator or not source.textual:
         return source
     blank = (column := source.column(item)).is_null()
     if 5 * blank.sum() < len(blank) or blank[0] or column.drop_nulls().is_duplicated().any():

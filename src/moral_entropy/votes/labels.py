@@ -578,8 +578,10 @@ def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") 
     if 2 * len(in_brackets) > len(texts):
         example, between, separator = in_brackets[0], "in brackets", ","
     else:
-        lists_of = {mark: {text: parts for text in texts if len(parts := split_cell(text, mark)) > 1}
-                    for mark in SEPARATORS}  # fmt: skip
+        lists_of = {}
+        for mark in SEPARATORS:
+            with_mark = [text for text in texts if mark in text or text in in_brackets]
+            lists_of[mark] = {text: parts for text in with_mark if len(parts := split_cell(text, mark)) > 1}
         separators = (mark for mark, lists in lists_of.items() if lists and _recur(texts, list(lists.values()), mark))
         if not (separator := next(separators, "")):
             return ""
