@@ -183,6 +183,14 @@ def test_an_empty_stream_is_an_error():
         read_votes("/dev/null")
 
 
+def test_a_note_names_no_column_that_the_file_does_not_have(write):
+    cells = ['"care, harm"', "care", "harm", "none"]
+    rows = [",".join([f"t{at}", *(cells[(at + rater) % 4] for rater in range(3))]) for at in range(12)]
+    votes = read_votes(write("\n".join(["id,Ana,Ben,Cid", *rows, ""])))
+    [note] = [note for note in votes.reading.notes if "several labels" in note]
+    assert note.startswith("cells such as 'care, harm' name several labels")
+
+
 def test_double_quotes_inside_a_cell_are_letters(write):
     notes = {7: 'he said "yes" loud', 9: '5" screen'}
     rows = [f"{item},{rater},{('yes', 'no')[item % 2]},{notes.get(item, '')}" for item in range(60) for rater in "abcd"]

@@ -169,7 +169,8 @@ def read_long(
     columns = [roles.column["label"]] if roles.column.get("label") else sorted(set(options.questions))
     votes: list[QuestionVotes] = []
     for column in columns:
-        cells = code_cells(source.column(column), options, source.log)
+        in_file = bool(options.questions) or not source.stacked
+        cells = code_cells(source.column(column).alias(column if in_file else ""), options, source.log)
         if options.questions and options.anonymous and not source.stacked:
             names = [label for cell in cells.labels_c for label in cell or ()]
             if odd := [label for label in names if label.casefold() not in YES + NO]:

@@ -512,7 +512,7 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
     ----------
     column
         Labels, texts such as `care, harm` or `["care"]`, or lists of labels. An empty text is no vote; an empty list
-        names nothing, which is a vote.
+        names nothing, which is a vote. Its name is for notes, empty where columns were put below each other.
     options
         What the user asked for: the separator (guessed where it is None), the label map (a cell from which all of
         several labels are left out is still a vote), which words mean no answer, and whether case matters.
@@ -553,7 +553,8 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
     if (n_labels := len({label for cell in labels_c for label in cell or ()})) > MOST_LABELS and not (
         options.scale == "interval" or names_ratings(column.name)
     ):
-        problem = f"the label column {column.name!r} has {n_labels:,} different values in {len(column):,} rows"
+        where = f"the label column {column.name!r} has" if column.name else "the columns of votes have"
+        problem = f"{where} {n_labels:,} different values in {len(column):,} rows"
         way = 'Name another (--label COLUMN), split cells such as care,harm (--multilabel ","), or say --scale interval'
         refuse(f"{problem}. {way}.")
     several_c = [len(cell or ()) > 1 for cell in labels_c]
@@ -586,7 +587,7 @@ def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") 
         if not (separator := next(separators, "")):
             return ""
         example, between = next(iter(lists_of[separator])), f"separated by {separator!r}"
-    cells = f"cells of {name!r} such as {shown([example])!r} name several labels, {between} (guessed)"
+    cells = f"cells{name and f' of {name!r}'} such as {shown([example])!r} name several labels, {between} (guessed)"
     log.note(f'{cells}: each label is a yes/no question (--multilabel "" reads combinations as labels).')
     return separator
 
