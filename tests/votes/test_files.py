@@ -186,7 +186,7 @@ def test_an_empty_stream_is_an_error():
 def test_a_note_names_no_column_that_the_file_does_not_have(write):
     cells = ['"care, harm"', "care", "harm", "none"]
     rows = [",".join([f"t{at}", *(cells[(at + rater) % 4] for rater in range(3))]) for at in range(12)]
-    votes = read_votes(write("\n".join(["id,Ana,Ben,Cid", *rows, ""])))
+    votes = read_votes(write("\n".join(["id,rater 1,rater 2,rater 3", *rows, ""])))
     [note] = [note for note in votes.reading.notes if "several labels" in note]
     assert note.startswith("cells such as 'care, harm' name several labels")
 
