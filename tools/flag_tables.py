@@ -16,7 +16,7 @@ from typer import Context
 from typer.core import TyperCommand
 
 from moral_entropy.cli.commands import SENTENCES, load_command, load_function
-from moral_entropy.cli.flags import rare_flags
+from moral_entropy.cli.flags import options_by_stage
 from moral_entropy.option_fields import metavar_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
@@ -48,9 +48,11 @@ def table(command: str) -> str:
 
 def rare_rows(command: str) -> Iterator[str]:
     """Return one line per option of a command that has no flag of its own."""
-    for flag, option in rare_flags(load_function(command)).items():
-        default = f" Default: {option.shown_default}." if option.shown_default else ""
-        yield f"- `{flag.removeprefix('--')}={metavar_of(option) or 'true|false'}`: {option.help}{default}\n"
+    options = [option for stage in options_by_stage(load_function(command)).values() for option in stage.values()]
+    for option in options:
+        if option.rare:
+            name = option.flag.removeprefix("--")
+            yield f"- `{name}={metavar_of(option) or 'true|false'}`: {option.help_text}\n"
 
 
 def rows(flags: list[Any]) -> Iterator[str]:

@@ -10,7 +10,6 @@ import errno
 import glob
 import os
 import re
-import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -98,7 +97,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     if path.is_dir():
         msg = f"cannot write {path}: it is a folder. Name a file in it."
         raise FileError(msg)
-    aside = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(3)}")
+    aside = path.with_name(f".{path.name}.partial-{os.getpid()}-{os.urandom(3).hex()}")
     try:
         with unfinished(aside) as partial:
             yield partial

@@ -57,6 +57,10 @@ class Option:
         Whether it has no flag of its own: `--set NAME=VALUE` sets it on the command line.
     section
         The field of the options of a whole run that it belongs to; empty for their own.
+    keyword
+        Its name among the options of a whole run: that of its flag.
+    share
+        Whether it is a share: more than 0 and less than 1.
     """
 
     name: str
@@ -71,21 +75,16 @@ class Option:
     everyday: bool = False
     rare: bool = False
     section: str = ""
+    keyword: str = ""
+    share: bool = False
 
     @property
-    def keyword(self) -> str:
-        """Its name among the options of a whole run: that of its flag."""
-        name = self.flag.removeprefix("--").replace("-", "_")
-        return self.name if not name or iskeyword(name) else name
-
-    @property
-    def shown_default(self) -> str:
-        """The default as help texts show it; empty where there is none."""
-        if isinstance(self.default, tuple):
-            return ",".join(map(str, self.default))
-        if self.default is None or self.kind is bool:
-            return "yes" if self.default else ""
-        return str(self.default)
+    def help_text(self) -> str:
+        """What it does, and the default where there is one."""
+        by_default = ",".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        if self.kind is bool:
+            by_default = "yes" if self.default else ""
+        return self.help if by_default in (None, "") else f"{self.help} Default: {by_default}."
 
     def typed(self, value: Any = None) -> str:
         """Return how it is typed on the command line, with a value of it."""
@@ -124,6 +123,10 @@ class StageOptions:
                 raise self.error(msg) from None
             if choice.least is not None and value is not None and not value >= choice.least:
                 msg = f"{self.called(choice.name)} is {value:g}; it is at least {choice.least:g}."
+                raise self.error(msg)
+            if choice.share and not 0.0 < value < 1.0:
+                kind = f"it is a share between 0 and 1, such as {choice.default:g}"
+                msg = f"{self.called(choice.name)} is {value:g}; {kind}."
                 raise self.error(msg)
             object.__setattr__(self, choice.name, value)
         for problem in self.problems():
@@ -184,8 +187,10 @@ def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
         if about := declared.metadata.get("option"):
             name = declared.name
             marks = {"everyday": name in stage.everyday, "rare": name in stage.rare}
-            by_default = {"flag": f"--{name.replace('_', '-')}", "panel": stage.panel}
-            options.append(Option(name, kinds[name], declared.default, **{**by_default, **about, **marks}))
+            about = {"flag": f"--{name.replace('_', '-')}", "panel": stage.panel, **about, **marks}
+            keyword = about["flag"].removeprefix("--").replace("-", "_")
+            about["keyword"] = name if not keyword or iskeyword(keyword) else keyword
+            options.append(Option(name, kinds[name], declared.default, **about))
     return tuple(options)
 
 

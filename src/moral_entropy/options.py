@@ -97,39 +97,29 @@ class ReadOptions(StageOptions):
             if self.format not in (offered := plugin_names(FORMATS)):
                 choices = ", ".join([*get_args(Format), *offered])
                 yield f"{self.called('format')} is {self.format!r}; choose one of {choices}."
-        name_of, anonymous, questions = self.called, self.called("anonymous", True), self.called("questions")
+        name_of = self.called
         kinds = [name_of(name) for name in ("multilabel", "questions", "counts") if getattr(self, name)]
         if len(kinds) > 1:
             yield f"{' and '.join(kinds)} are two ways to say where the labels are. Choose one."
         if self.counts and not self.anonymous:
-            yield f"counts have no annotators. Add {anonymous}."
+            yield f"counts have no annotators. Add {name_of('anonymous', True)}."
         if self.exclude and self.anonymous:
             leave_out = f"Leave out {name_of('exclude')} or {name_of('anonymous')}."
             yield f"anonymous votes have no annotators to exclude. {leave_out}"
         if self.of is not None and not (self.anonymous and self.questions):
-            needs = f"It needs {anonymous} and {questions}."
+            needs = f"It needs {name_of('anonymous', True)} and {name_of('questions')}."
             yield f"{name_of('of')} says how many voted on each of several counted questions. {needs}"
-        if self.layout in ("wide", "respondents") and (self.questions or self.counts):
+        if self.format in ("wide", "respondents") and (self.questions or self.counts):
             exclusive = f"{kinds[0]} and {name_of('format', self.format)} exclude each other."
             yield f"{exclusive} In it every column is an annotator, or an item."
         for name in self.keep:
             if name in VOTE_COLUMNS:
                 yield f"{name_of('keep')} names {name!r}, which votes.parquet has already. Rename the column."
-        if self.layout == "respondents" and self.anonymous:
+        if self.format == "respondents" and self.anonymous:
             yield f"respondents are annotators. Leave out {name_of('format')} or {name_of('anonymous')}."
         if self.classes is not None and (self.multilabel or self.questions):
-            yes_no = f"{name_of('multilabel')} and {questions} make yes/no questions."
+            yes_no = f"{name_of('multilabel')} and {name_of('questions')} make yes/no questions."
             yield f"{name_of('classes')} is for questions with one label per vote. {yes_no}"
-
-    def asked(self, role: str) -> str | None:
-        """Return the column named for a role; empty where the user wants none."""
-        name = getattr(self, role)
-        return None if name is None else str(name)
-
-    @property
-    def layout(self) -> str:
-        """How a table is laid out, if `format` says so; else auto."""
-        return self.format if self.format in TABLES else "auto"
 
 
 # --- Priors and fit ------------------------------------------------------------------------------------------------
@@ -181,7 +171,7 @@ class FitOptions(StageOptions):
     seed: int = option("Seed of everything random: on one machine same votes, same seed, same bytes.", 0, least=0)
     solver: Literal["em", "adam"] = option("How to find the mode: em, or adam as in the paper (needs PyTorch).", "em")
     steps: int = option("Steps of adam.", 200, least=1)
-    interval: float = option("Probability mass inside every interval.", 0.9)
+    interval: float = option("Probability mass inside every interval.", 0.9, share=True)
     use_gold: bool = option("Take known labels as evidence: certain for their items.", False, flag="--gold-as-evidence")
     merge: tuple[str, ...] = option(
         "Annotators to count as one, as anna+bert; identical ones always do (not in paper).", (), metavar="A+B[,C+D]"
@@ -193,8 +183,6 @@ class FitOptions(StageOptions):
         name_of = self.called
         if self.draws < 0 or self.draws == 1:
             yield f"{name_of('draws')} is {self.draws}; use 0 for the mode alone, or at least 2."
-        if not 0.0 < self.interval < 1.0:
-            yield f"{name_of('interval')} is {self.interval:g}; it is the mass of a central interval, between 0 and 1."
         if self.mixed and self.solver == "adam":
             cures = f"Add {name_of('model', 'paper')}, or use {name_of('solver', 'em')}."
             yield f"{name_of('solver', 'adam')} is the paper's solver. {cures}"
@@ -259,13 +247,8 @@ class VerdictOptions(StageOptions):
 
     spot_check: tuple[Any, ...] = option("Checked labels: filled-in spot-check.csv, or dataframes.", (), metavar="FILE")
     decisions: str | Path | None = option("Decisions made in `serve` (decisions.jsonl of a run): labels as evidence.")
-    tolerance: float = option("Share of wrong labels that is tolerated.", TOLERANCE)
+    tolerance: float = option("Share of wrong labels that is tolerated.", TOLERANCE, share=True)
     ignore: tuple[str, ...] = option("Mute findings by their code, such as ME012.", (), metavar="CODE")
-
-    def problems(self) -> Iterator[str]:
-        """Yield a tolerance that is no share."""
-        if not 0.0 < self.tolerance < 1.0:
-            yield f"tolerance is {self.tolerance:g}; it is a share between 0 and 1, such as 0.1."
 
 
 # --- Groups of annotators ------------------------------------------------------------------------------------------
@@ -285,13 +268,13 @@ class GroupOptions(StageOptions):
 
     def problems(self) -> Iterator[str]:
         """Yield options that need another one, and groups that are called like a part of the votes."""
-        by = self.called("annotator_group")
         for name, purpose in (("annotators", "describes annotators"), ("target", "has shares of groups")):
             if getattr(self, name) is not None and not self.annotator_group:
+                by = self.called("annotator_group")
                 yield f"{self.called(name)} {purpose}. Say which columns to look at: {by}."
         for name in self.annotator_group if self.annotators is None else ():
             if name in VOTE_COLUMNS:
-                yield f"{by} names {name!r}, a part of the votes. Rename the column."
+                yield f"{self.called('annotator_group')} names {name!r}, a part of the votes. Rename the column."
 
     def named(self, name: str) -> str:
         """Return what an error about the data calls an option: its name and its flag."""

@@ -6,11 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
 
 Advance = Callable[[float], None]
 """Called with the share done so far, between 0 and 1."""
@@ -44,39 +39,29 @@ def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
     return lambda stage, share: (progress or silent)(stage, (n + share) / of)
 
 
-class Bars:
-    """One bar per stage on standard error, on a terminal only; the value is called with stage and share."""
+@contextmanager
+def show_progress(*, hidden: bool = False) -> Iterator[Progress]:
+    """Show one bar per stage on standard error, on a terminal only; yield the callback that moves them."""
+    if hidden or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Display
 
-    def __init__(self, *, hidden: bool = False) -> None:
-        self._shown = sys.stderr.isatty() and not hidden
-        self._tasks: dict[str, TaskID] = {}
-        self._progress: RichProgress | None = None
+    columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    with Display(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as display:
+        tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> Bars:
-        """Begin to show bars."""
-        if self._shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        def move(stage: str, share: float) -> None:
+            """Move the bar of a stage; the bars of earlier stages are full."""
+            if stage not in tasks:
+                for task in tasks.values():
+                    display.update(task, completed=1.0)
+                tasks[stage] = display.add_task(stage, total=1.0)
+            display.update(tasks[stage], completed=share)
 
-            columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-            bars = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-            self._progress = bars.__enter__()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        """Clear the bars away."""
-        if self._progress is not None:
-            self._progress.stop()
-
-    def __call__(self, stage: str, share: float) -> None:
-        """Move the bar of a stage; the bars of earlier stages are full."""
-        if self._progress is None:
-            return
-        if stage not in self._tasks:
-            for task in self._tasks.values():
-                self._progress.update(task, completed=1.0)
-            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
-        self._progress.update(self._tasks[stage], completed=share)
+        yield move
 
 
 class Stopwatch:

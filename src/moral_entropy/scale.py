@@ -278,7 +278,7 @@ def _refuse(options: AuditOptions) -> None:
         "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
         "--decisions": options.verdict.decisions,
         "--solver adam": options.fit.solver == "adam", "--use-text": options.use_text not in (None, "off"),
-        "a layout other than long": options.read.layout not in ("auto", "long"),
+        "a layout other than long": options.read.format in ("wide", "respondents"),
     }  # fmt: skip
     if needs := [*read, *(name for name, value in arguments.items() if value)]:
         msg = f"{needs[0]} needs all votes on one machine. Leave it out, or audit without --cluster."
@@ -326,7 +326,7 @@ def _rules(shape: Shape, options: AuditOptions) -> tuple[Rule, ...]:
     """Return the rules that are graded; those that look at all items at once need one machine."""
     if options.grade.rules is None:
         many_labels = any(len(labels) > 2 for _, labels, *_ in shape.questions)
-        return default_rules(many_labels, bool(shape.roles.get("published")))
+        return default_rules(many_labels, bool(shape.roles.column.get("published")))
     rules = as_rules(options.grade.rules)
     if apart := [rule.name for rule in rules if not rule.pointwise and rule != PUBLISHED]:
         msg = f"the rule {apart[0]!r} looks at all items at once, which needs one machine. Audit without --cluster."

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from moral_entropy.progress import Bars
+from moral_entropy.progress import show_progress
 
 
 class Terminal(io.StringIO):
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 )
 def test_bars_are_for_whoever_watches_and_did_not_ask_for_quiet(monkeypatch, stream, hidden, shown):
     monkeypatch.setattr(sys, "stderr", stream())
-    with Bars(hidden=hidden) as progress:
+    with show_progress(hidden=hidden) as progress:
         progress("fitting", 0.5)
     assert ("fitting" in sys.stderr.getvalue()) == shown
     assert shown or sys.stderr.getvalue() == ""

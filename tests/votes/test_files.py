@@ -183,6 +183,21 @@ def test_an_empty_stream_is_an_error():
         read_votes("/dev/null")
 
 
+def test_a_note_names_no_column_that_the_file_does_not_have(write):
+    cells = ['"care, harm"', "care", "harm", "none"]
+    rows = [",".join([f"t{at}", *(cells[(at + rater) % 4] for rater in range(3))]) for at in range(12)]
+    votes = read_votes(write("\n".join(["id,rater 1,rater 2,rater 3", *rows, ""])))
+    [note] = [note for note in votes.reading.notes if "several labels" in note]
+    assert note.startswith("cells such as 'care, harm' name several labels")
+
+
+def test_double_quotes_inside_a_cell_are_letters(write):
+    notes = {7: 'he said "yes" loud', 9: '5" screen'}
+    rows = [f"{item},{rater},{('yes', 'no')[item % 2]},{notes.get(item, '')}" for item in range(60) for rater in "abcd"]
+    votes = read_votes(write("\n".join(["item,rater,label,note", *rows, ""])), keep=("note",))
+    assert votes.n_votes == 240 and votes.kept["note"].to_list()[::4] == [notes.get(item) for item in range(60)]
+
+
 def test_quoted_cells_keep_commas_and_line_ends(write):
     votes = read_votes(write('item,annotator,label,text\n1,a,x,"one, two\nthree"\n1,b,y,"say ""hi"""\n'))
     assert votes.texts.to_list() == ["one, two\nthree"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
-from moral_entropy.cli.flags import Force, Json, Quiet, SettingsFile, command_line
+from moral_entropy.cli.flags import Force, Json, Quiet, SettingsFile
 from moral_entropy.errors import UsageError, harmless
 from moral_entropy.files import refuse_missing
 from moral_entropy.options import AuditOptions
@@ -55,10 +55,10 @@ def audit(
     refuse_missing((*source, options.read.gold_file, options.verdict.decisions, *options.verdict.spot_check))
     # Late, so that --help, misused flags and files that are not there are answered at once.
     from moral_entropy.cli.screen import print_json, print_parts, window_width
-    from moral_entropy.progress import Bars
+    from moral_entropy.progress import show_progress
 
-    with Bars(hidden=quiet or json) as progress:
-        keywords: dict[str, Any] = {"force": force, "command": command_line(context), "progress": progress}
+    with show_progress(hidden=quiet or json) as progress:
+        keywords: dict[str, Any] = {"force": force, "command": context.obj, "progress": progress}
         votes = source[0] if len(source) == 1 else source
         if cluster:
             from moral_entropy.scale import audit_on_cluster

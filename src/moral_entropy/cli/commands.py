@@ -72,9 +72,12 @@ COMPLETION = "_MORAL_ENTROPY_COMPLETE"
 
 def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     """Return the program with all its commands listed and the one that was typed loaded, and the line it is to read."""
-    app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
-    app.callback(invoke_without_command=True)(start)
     command, line = next((word for word in typed if not word.startswith("-")), ""), list(typed)
+    # Typer has Pydantic, which takes long to load, convert whatever has no default: its own flags are switches.
+    off = dict.fromkeys(("help", "install_completion", "show_completion"), False)
+    settings = {"help_option_names": ["-h", "--help"], "default_map": {**off, command: off}}
+    app = typer.Typer(pretty_exceptions_enable=False, context_settings=settings)
+    app.callback(invoke_without_command=True)(start)
     if command == "score":
         # Its name in 0.2.
         line[line.index(command)] = command = "judges"
@@ -85,11 +88,11 @@ def make_app(typed: Sequence[str]) -> tuple[typer.Typer, list[str]]:
     for group, sentences in GROUPS.items():
         for name, sentence in sentences.items():
             function: Callable[..., None] = start
-            if loaded := name == command or COMPLETION in os.environ:
-                from moral_entropy.cli.flags import with_flags, with_old_flags
+            if is_loaded := name == command or COMPLETION in os.environ:
+                from moral_entropy.cli.flags import with_flags
 
-                line, function = with_old_flags(line, load_function(name)), with_flags(load_function(name))
-            app.command(name, help=None if loaded else sentence, rich_help_panel=group)(function)
+                function, line = with_flags(load_function(name), line)
+            app.command(name, help=None if is_loaded else sentence, rich_help_panel=group)(function)
     return app, line
 
 

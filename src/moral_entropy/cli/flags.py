@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import inspect
 import json
-import shlex
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_origin, get_type_hints
@@ -37,11 +36,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is already th
 SettingsFile = Annotated[str | None, typer.Option(metavar="FILE", help="Options from a TOML file or a manifest.json.")]
 
 
-def command_line(context: typer.Context) -> str:
-    """Return what the user typed, as the manifest keeps it."""
-    return shlex.join(["moral-entropy", *(context.obj or [])])
-
-
 def read_flag(flag: str, text: str, kind: Any) -> Any:
     """Convert what was typed after a flag to its type, or say how to write it."""
     try:
@@ -51,14 +45,15 @@ def read_flag(flag: str, text: str, kind: Any) -> Any:
         raise UsageError(msg) from None
 
 
-def stages_of(command: Callable[..., None]) -> dict[str, type[StageOptions]]:
-    """Return the parameters of a command that are options of a stage."""
+def options_by_stage(command: Callable[..., None]) -> dict[str, dict[str, Option]]:
+    """Return the options of a command by the parameter that takes those of a stage, and by keyword."""
     hints = get_type_hints(command)
-    return {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
+    stages = {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
+    return {name: keywords(stage) for name, stage in stages.items()}
 
 
-def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a command that takes options into one that takes their flags.
+def with_flags(command: Callable[..., None], line: Sequence[str] = ()) -> tuple[Callable[..., None], list[str]]:
+    """Turn a command that takes options into one that takes their flags; rewrite flags of 0.2 on the line it reads.
 
     Examples
     --------
@@ -66,43 +61,59 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     >>> from moral_entropy.option_fields import option
     >>> @dataclass(frozen=True)
     ... class Sizes(StageOptions):
+    ...     rare = ("users",)
     ...     items: int = option("How many items.", 9)
+    ...     users: int = option("How many users.", 3)
     >>> def show(source: str, sizes: Sizes) -> None:
     ...     print(source, sizes.items)
-    >>> with_flags(show)(source="votes.csv", items="7")
+    >>> flat, line = with_flags(show, ["votes.csv", "--users", "2"])
+    >>> flat(source="votes.csv", items="7")
     votes.csv 7
+    >>> line
+    ['votes.csv', '--set', 'users=2']
     """
-    hints, stages = get_type_hints(command, include_extras=True), stages_of(command)
-    parameters = list(_flat_parameters(command, hints, stages))
+    hints, stages = get_type_hints(command, include_extras=True), options_by_stage(command)
+    options = {keyword: option for stage in stages.values() for keyword, option in stage.items()}
+    rare = {option.flag: option for option in options.values() if option.rare}
+    parameters = list(_flat_parameters(command, hints, stages, list(rare)))
 
     @wraps(command)
     def flat(**typed: Any) -> None:
-        file, values = typed.pop("settings", None), _set_values(stages.values(), typed.pop("set_options", None) or ())
-        for name, stage in stages.items():
-            typed[name] = _options(stage, typed | values, file)
+        file, texts = typed.pop("settings", None), typed.pop("set_options", None)
+        values = typed | (_set_values(list(options), texts) if texts else {})
+        typed |= {name: _options(hints[name], stage, values, file) for name, stage in stages.items()}
         command(**{name: value for name, value in typed.items() if name in hints})
 
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return flat
+    is_old = not rare.keys().isdisjoint(word.partition("=")[0] for word in line)
+    return flat, _with_set(line, rare) if is_old else list(line)
 
 
 def _flat_parameters(
-    command: Callable[..., None], hints: Mapping[str, Any], stages: Mapping[str, type[StageOptions]]
-) -> Iterator[inspect.Parameter]:
+    command: Callable[..., None], hints: Mapping[str, Any], stages: Mapping[str, Mapping[str, Option]],
+    rare: Sequence[str]
+) -> Iterator[inspect.Parameter]:  # fmt: skip
     """Yield the parameters of a command as typer shows them, options as flags."""
-    options = {keyword: option for stage in stages.values() for keyword, option in keywords(stage).items()}
-    shortened, rare = any(option.everyday for option in options.values()), rare_flags(command)
+    shortened = any(option.everyday for options in stages.values() for option in options.values())
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in stages:
             yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
             continue
-        for keyword, option in keywords(stages[name]).items():
-            if option.flag and not option.rare:
-                hidden = shortened and not option.everyday
-                yield _flag_parameter(keyword, option, hidden=hidden, paired="settings" in hints)
+        for keyword, option in stages[name].items():
+            if not option.flag or option.rare:
+                continue
+            kind: Any = list[str] | None if get_origin(option.kind) is Sequence else str | None
+            flags = (option.flag, option.short) if option.short else (option.flag,)
+            if option.kind is bool:
+                # A switch that settings may turn on is paired with its opposite.
+                kind, paired = bool | None, "settings" in hints
+                flags = (f"{option.flag}/--no-{option.flag.removeprefix('--')}",) if paired else (option.flag,)
+            metavar, hidden = None if option.kind is bool else metavar_of(option), shortened and not option.everyday
+            about: dict[str, Any] = {"help": option.help_text, "metavar": metavar, "hidden": hidden}
+            yield _parameter(keyword, kind, *flags, panel=option.panel, **about)
     if shortened:
-        about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
+        about = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
         yield _parameter("help_all", bool, "--help-all", default=False, **about)
     if rare:
         names = [flag.removeprefix("--") for flag in rare]
@@ -110,24 +121,6 @@ def _flat_parameters(
             f"Any option, also those without a flag: {', '.join(names)}. May be repeated. Example: --set {names[0]}=…"
         )
         yield _parameter("set_options", list[str] | None, "--set", help=help, metavar="NAME=VALUE", hidden=shortened)
-
-
-def rare_flags(command: Callable[..., None]) -> dict[str, Option]:
-    """Return the options of a command that `--set` alone sets, by the flag that they had in 0.2."""
-    options = [option for stage in stages_of(command).values() for option in keywords(stage).values()]
-    return {option.flag: option for option in options if option.rare}
-
-
-def _flag_parameter(keyword: str, option: Option, *, hidden: bool, paired: bool) -> inspect.Parameter:
-    """Return the parameter of an option; a switch that settings may turn on is paired with its opposite."""
-    default = f" Default: {option.shown_default}." if option.shown_default else ""
-    about: dict[str, Any] = {"panel": option.panel, "hidden": hidden, "help": option.help + default}
-    if option.kind is bool:
-        flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}" if paired else option.flag
-        return _parameter(keyword, bool | None, flag, **about)
-    kind = list[str] | None if get_origin(option.kind) is Sequence else str | None
-    short = [option.short] if option.short else []
-    return _parameter(keyword, kind, option.flag, *short, metavar=metavar_of(option), **about)
 
 
 def _parameter(
@@ -146,11 +139,13 @@ def _show_all(context: typer.Context, is_set: bool) -> None:
         raise typer.Exit
 
 
-def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | None) -> StageOptions:
+def _options(
+    stage: type[StageOptions], options: Mapping[str, Option], typed: Mapping[str, Any], file: str | None
+) -> StageOptions:
     """Make options of a settings file and of the flags, which decide where both say something."""
     settings = read_settings(Path(file)) if file else {}
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
-    for keyword, option in keywords(stage).items():
+    for keyword, option in options.items():
         place = values.setdefault(option.section, {}) if option.section else values
         # A section that is no table is refused below.
         if typed.get(keyword) is not None and isinstance(place, dict):
@@ -163,9 +158,9 @@ def _options(stage: type[StageOptions], typed: Mapping[str, Any], file: str | No
         raise UsageError(str(error)) from error
 
 
-def _set_values(stages: Iterable[type[StageOptions]], texts: Sequence[str]) -> dict[str, str]:
+def _set_values(options: Sequence[str], texts: Sequence[str]) -> dict[str, str]:
     """Read what was typed after `--set`: values by keyword."""
-    options, values = [keyword for stage in stages for keyword in keywords(stage)], {}
+    values = {}
     for text in texts:
         name, equals, value = text.partition("=")
         keyword = name.strip().replace("-", "_")
@@ -177,17 +172,9 @@ def _set_values(stages: Iterable[type[StageOptions]], texts: Sequence[str]) -> d
     return values
 
 
-def with_old_flags(typed: Sequence[str], command: Callable[..., None]) -> list[str]:
-    """Write flags that `--set` has replaced as it wants them; until version 0.4.
-
-    Examples
-    --------
-    >>> from moral_entropy.options import FitOptions
-    >>> def fit(options: FitOptions) -> None: ...
-    >>> with_old_flags(["--threads", "1", "--draws", "0"], fit)
-    ['--set', 'threads=1', '--draws', '0']
-    """
-    rare, words, line = rare_flags(command), list(typed), list[str]()
+def _with_set(typed: Sequence[str], rare: Mapping[str, Option]) -> list[str]:
+    """Write flags that `--set` has replaced as it wants them; until version 0.4."""
+    words, line = list(typed), list[str]()
     while words:
         flag, equals, value = words.pop(0).partition("=")
         if flag not in rare:

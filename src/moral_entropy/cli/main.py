@@ -8,6 +8,7 @@ Imports little: signals are heard before anything large is loaded.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from moral_entropy.cli.commands import make_app
 
         app, line = make_app(typed)
-        code = int(app(line, prog_name="moral-entropy", standalone_mode=False, obj=typed) or DONE)
+        command = shlex.join(["moral-entropy", *typed])
+        code = int(app(line, prog_name="moral-entropy", standalone_mode=False, obj=command) or DONE)
     except BaseException as raised:
         error = raised
     stopped = end_listening()

@@ -38,15 +38,15 @@ def predict(
         msg = f"{out} ends in none of {', '.join(ENDINGS)}, so its format is unknown. Choose another name with -o."
         raise UsageError(msg)
     check_free(out, force=force)
-    from moral_entropy.progress import Bars
+    from moral_entropy.progress import show_progress
     from moral_entropy.report.export import write_frame
     from moral_entropy.train.classifier import load_classifier, read_texts
     from moral_entropy.train.classifier import predict as predict_texts
 
     classifier = load_classifier(model)
     ids, sentences = read_texts(texts, text=text, item=item)
-    with Bars() as bars:
-        frame = predict_texts(classifier, sentences, items=ids, advance=partial(bars, "predicting"))
+    with show_progress() as progress:
+        frame = predict_texts(classifier, sentences, items=ids, advance=partial(progress, "predicting"))
     write_frame(frame.lazy(), out)
     blank = sum(1 for sentence in sentences if not (sentence and sentence.strip()))
     skipped = f"; {blank:,} blank texts got no answer" if blank else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Context, Option
 
-from moral_entropy.cli.flags import Force, Quiet, command_line
+from moral_entropy.cli.flags import Force, Quiet
 from moral_entropy.options import Inputs, ReproduceOptions
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def reproduce(
     # Late, so that --help and misused flags answer at once.
     from moral_entropy.cli.screen import print_parts
     from moral_entropy.corpora.reproduce import run_study
-    from moral_entropy.progress import Bars
+    from moral_entropy.progress import show_progress
 
-    with Bars(hidden=quiet) as progress:
-        study = run_study(inputs, out, options, force=force, command=command_line(context), progress=progress)
+    with show_progress(hidden=quiet) as progress:
+        study = run_study(inputs, out, options, force=force, command=context.obj, progress=progress)
     if not quiet:
         print_parts(_parts(study))
 

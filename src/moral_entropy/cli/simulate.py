@@ -62,9 +62,9 @@ def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
     if out.suffix != ".parquet":
         msg = f"votes are written as Parquet, and {out.name} does not end in .parquet. Write -o {out.stem}.parquet."
         raise UsageError(msg)
-    from moral_entropy.progress import Bars
+    from moral_entropy.progress import show_progress
 
-    with Bars() as bars:
+    with show_progress() as progress:
         if options.like is not None:
             from moral_entropy.corpora.twins import write_twin
 
@@ -74,5 +74,5 @@ def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:
 
             sizes: dict[str, Any] = {"n_items": options.items, "n_annotators": options.annotators}
             sizes |= {"votes_per_item": options.votes_per_item, "n_labels": options.classes, "seed": options.seed}
-            write_simulated(out, **sizes, ordered=options.scale == "ordinal", advance=partial(bars, "simulating"))
+            write_simulated(out, **sizes, ordered=options.scale == "ordinal", advance=partial(progress, "simulating"))
     typer.echo(f"{out}: votes with their truth; next: moral-entropy audit {out} --gold gold -o run/")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from typer import Context
 
-from moral_entropy.cli.flags import Json, Run, command_line
+from moral_entropy.cli.flags import Json, Run
 from moral_entropy.option_fields import StageOptions, option
 
 
@@ -48,7 +48,7 @@ def spot_check(context: Context, run: Run, options: SheetOptions, json: Json = F
         if (opened.folder / "report.html").is_file():
             write_report(opened.folder)
         if out is not None:
-            opened = settle(opened, out, command=command_line(context))
+            opened = settle(opened, out, command=context.obj)
         summary = Summary(opened)
         show("spot-check", summary.record(), summary.lines(window_width()), as_json=json)
         return

@@ -9,7 +9,7 @@ from typer import Option
 
 from moral_entropy.cli.flags import Quiet, Run
 from moral_entropy.options import TrainOptions
-from moral_entropy.progress import Bars
+from moral_entropy.progress import show_progress
 
 Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The model's folder.")]
 
@@ -22,8 +22,8 @@ def train(run: Run, out: Out, options: TrainOptions, quiet: Quiet = False) -> No
     from moral_entropy.cli.screen import filled, plain_table, print_parts
     from moral_entropy.train.run import TABLE, comparison_cells, comparison_lines, run_training, worth_lines
 
-    with Bars(hidden=quiet) as bars:
-        facts = run_training(run, out, options, advance=partial(bars, "training"))
+    with show_progress(hidden=quiet) as progress:
+        facts = run_training(run, out, options, advance=partial(progress, "training"))
     if quiet:
         return
     sizes = f"{facts['items']:,} texts to learn from, {facts['test_items']:,} to test on; targets: {facts['labels']}"

@@ -18,9 +18,9 @@ def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None
     from moral_entropy.cli.screen import filled, print_parts
     from moral_entropy.findings import merge_alike, sentences_of
     from moral_entropy.pipeline import run_validation
-    from moral_entropy.progress import Bars
+    from moral_entropy.progress import show_progress
 
-    with Bars(hidden=quiet) as progress:
+    with show_progress(hidden=quiet) as progress:
         findings, verdict = run_validation(run, options, progress=progress)
     lines = [verdict if quiet else filled(verdict)]
     if not quiet:

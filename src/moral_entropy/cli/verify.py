@@ -21,10 +21,10 @@ def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = Fal
     """
     # Late, so that --help answers at once.
     from moral_entropy.cli.screen import filled, show
-    from moral_entropy.progress import Bars
+    from moral_entropy.progress import show_progress
     from moral_entropy.verification import verify as verify_run
 
-    with Bars(hidden=quiet or json) as progress:
+    with show_progress(hidden=quiet or json) as progress:
         outcome = verify_run(run, votes_file=votes, progress=progress)
     differences = outcome.differences
     text = "This run stands: its files are as they were written, and say what the votes and settings give."

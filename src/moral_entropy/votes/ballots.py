@@ -105,10 +105,6 @@ class QuestionVotes:
     item_i: Ints | None = None
     score_v: Floats | None = None
 
-    def __len__(self) -> int:
-        """Return the number of votes."""
-        return len(self.item_v)
-
     def rows(self, at_v: Ints) -> Ints:
         """Return the rows of the source that votes at these positions came from."""
         return at_v if self.row_v is None else self.row_v[at_v]
@@ -154,11 +150,11 @@ def read_long(
     join = join and not options.keep_case
     items = code_ids(source.column(roles.column["item"]), textual=source.textual)
     rows = Rows(items.values, items.code_r, stacked=source.stacked)
-    if (name := roles.get("question")) is not None:
+    if (name := roles.column.get("question")) is not None:
         questions = code_labels(source.column(name))
         rows = rows._replace(questions=tuple(questions.values.to_list()), question_r=questions.code_r)
     annotators = Coded(pl.Series([ANONYMOUS]), np.broadcast_to(np.int16(0), (len(rows.item_r),)))
-    if (name := roles.get("annotator")) is not None:
+    if (name := roles.column.get("annotator")) is not None:
         annotators = code_ids(source.column(name), textual=source.textual)
         if join:
             annotators = _one_spelling("annotators", annotators, rows.item_r, rows, source.log)
@@ -166,14 +162,15 @@ def read_long(
         partner_r = np.arange(len(rows.item_r)) if options.anonymous else annotators.code_r
         items = _one_spelling("items", items, partner_r, rows, source.log)
     rows = rows._replace(items=items.values, item_r=items.code_r)
-    if (name := roles.get("item_count")) is not None:
+    if (name := roles.column.get("item_count")) is not None:
         count_i = np.zeros(len(rows.items))
         count_i[rows.item_r] = source.column(name).to_numpy()
         rows = rows._replace(count_i=count_i)
-    columns = [roles.column["label"]] if roles.get("label") else sorted(set(options.questions))
+    columns = [roles.column["label"]] if roles.column.get("label") else sorted(set(options.questions))
     votes: list[QuestionVotes] = []
     for column in columns:
-        cells = code_cells(source.column(column), options, source.log)
+        in_file = bool(options.questions) or not source.stacked
+        cells = code_cells(source.column(column).alias(column if in_file else ""), options, source.log)
         if options.questions and options.anonymous and not source.stacked:
             names = [label for cell in cells.labels_c for label in cell or ()]
             if odd := [label for label in names if label.casefold() not in YES + NO]:
@@ -189,7 +186,7 @@ def read_long(
                 log.drop(f"no {role}", int((complete_r & (code_r < 0)).sum()) if asked_for else 0)
                 complete_r &= code_r >= 0
         row_v = None if complete_r.all() else np.flatnonzero(complete_r).astype(np.uint32)
-        if count := roles.get("count"):
+        if count := roles.column.get("count"):
             count_r = read_numbers(source, count, required=True)
             row_v = np.repeat(np.flatnonzero(complete_r), count_r[complete_r])
         for part in _answers(
@@ -232,16 +229,13 @@ def _answers(
     log: ReadingLog, *, prefixed: bool
 ) -> Iterator[QuestionVotes]:  # fmt: skip
     """Yield the votes in an answer column, by the question of their row and, of lists, by label."""
-
-    def take(values: Ints) -> Ints:
-        """Take the rows that hold votes; all of them without a copy."""
-        return values if row_v is None else values[row_v]
-
-    votes = QuestionVotes(column, (), take(rows.item_r), take(annotator_r), take(cells.code_r), row_v)
+    # All rows without a copy, where each holds a vote.
+    at = slice(None) if row_v is None else row_v
+    votes = QuestionVotes(column, (), rows.item_r[at], annotator_r[at], cells.code_r[at], row_v)
     if rows.question_r is None:
         yield from _labels_of(votes, cells, options, log, prefixed=prefixed)
         return
-    question_v, label_map = take(rows.question_r), load_label_map(options.labels)
+    question_v, label_map = rows.question_r[at], load_label_map(options.labels)
     for q, question in enumerate(rows.questions):
         at_v = np.flatnonzero(question_v == q)
         # A map that leaves out a label named like a question leaves out the question.
@@ -348,13 +342,15 @@ def _build(
         if n:
             n_of[name_of[label]] += int(n)
     note_typing_errors(n_of, log)
-    labels = choose_classes(votes.question, n_of, options)
+    labels = tuple(n_of) if options.classes is None else choose_classes(votes.question, n_of, options.classes)
 
     def near(rank_of: Mapping[str, int]) -> bool:
         rank_v = recode(votes.label_v, [rank_of.get(name_of.get(label, ""), UNKNOWN) for label in votes.labels])
         return lie_near(votes.item_v, rank_v, max(rank_of.values()) + 1)
 
-    scale, level_of = find_scale(votes.question, dict.fromkeys(labels, 0) | n_of, near, options, log), name_of
+    counts, scale, level_of = dict.fromkeys(labels, 0) | n_of, None, name_of
+    if len(counts) > 2:
+        scale = find_scale(votes.question, counts, near, options, log)
     if scale is not None:
         labels = scale.labels
         if scale.score_of is not None:
@@ -412,16 +408,17 @@ def cast_ballot(
     differs = key_v[order][1:] != key_v[order][:-1]
     is_edge = np.append(differs, True) if options.on_repeat == "last" else np.insert(differs, 0, True)
     single = votes.take(np.sort(order[is_edge]))
-    log.drop("identical repeat" if by_label else "repeated vote", len(votes) - len(single))
+    n_single = len(single.item_v)
+    log.drop("identical repeat" if by_label else "repeated vote", len(votes.item_v) - n_single)
     key_v = single.item_v.astype(np.int64) * n_annotators + single.annotator_v
     keys, times = np.unique(key_v, return_counts=True) if by_label else (key_v, key_v)
-    if len(keys) < len(single):
+    if len(keys) < n_single:
         key = int(keys[times > 1][0])
         at_v = np.flatnonzero(key_v == key)[:2]
         pair = [f"{labels[int(label)]!r} (row {int(row) % (rows.stacked or len(rows.item_r)) + 1:,})"
                 for row, label in zip(single.rows(at_v), single.label_v[at_v], strict=True)]  # fmt: skip
         name, person = rows.items[int(item_i[key // n_annotators])], annotators[int(annotator_a[key % n_annotators])]
-        problem = f"{len(single) - len(keys):,} of {len(single):,} votes on {votes.question!r} contradict another vote"
+        problem = f"{n_single - len(keys):,} of {n_single:,} votes on {votes.question!r} contradict another vote"
         problem = f"{problem} of the same annotator on the same item. First: item {name!r}, annotator {person!r}"
         refuse(f"{problem} voted {' and '.join(pair)}. {ON_REPEAT}")
     return sort(single)
@@ -470,7 +467,7 @@ def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingL
 def read_item_labels(
     role: str, source: Source, roles: ColumnRoles, rows: Rows, options: ReadOptions, questions: Sequence[str]
 ) -> ItemLabels | None:
-    """Read gold or published labels, if there are any.
+    """Read gold or published labels; None where a column that was guessed is empty.
 
     Parameters
     ----------
@@ -486,9 +483,8 @@ def read_item_labels(
     if role == "gold" and options.gold_file is not None:
         with on_disk(options.gold_file) as file:
             item_labels = _read_gold_file(open_source(file), source.log, roles, rows, options, questions)
-    elif (name := roles.get(role)) is None:
-        return None
     else:
+        name = roles.column[role]
         if options.questions:
             way = "Use gold_file with item, question and gold"
             refuse(f"a {role} column cannot answer several question columns. {way}.")
@@ -520,11 +516,13 @@ def _read_gold_file(
 ) -> ItemLabels:
     for note in gold.log.notes:
         log.note(f"{gold.name}: {note}")
-    item, question = (name if (name := roles.get(role)) in gold.columns else None for role in ("item", "question"))
-    guess = find_columns(gold.columns, ReadOptions(item=item, question=question, gold=options.gold or None), gold.name)
-    item, question = guess.get("item"), guess.get("question")
+    item, question = (roles.column.get(role) for role in ("item", "question"))
+    item, question = (name if name in gold.columns else None for name in (item, question))
+    as_here = ReadOptions(item=item, question=question, gold=options.gold or None)
+    column = find_columns(gold.columns, as_here, gold.name).column
+    item, question = column.get("item"), column.get("question")
     further = [name for name in gold.columns if name not in (item, question)]
-    label = guess.get("gold") or guess.get("label") or (further[0] if len(further) == 1 else None)
+    label = column.get("gold") or column.get("label") or (further[0] if len(further) == 1 else None)
     if item is None or label is None:
         raise missing_column("gold" if item else "item", gold.columns, gold.name)
     ids = code_ids(gold.column(item), textual=gold.textual)
@@ -612,9 +610,7 @@ def _place(name: str, part: ItemLabels, ballot: Ballot, n_items: int, log: Readi
 
 def read_domains(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Read each item's domain: the names, sorted, and one code per item."""
-    nothing = (), np.full(len(rows.items), UNKNOWN, dtype=np.int32)
-    if (name := roles.get("domain")) is None:
-        return nothing
+    name, nothing = roles.column["domain"], ((), np.full(len(rows.items), UNKNOWN, dtype=np.int32))
     domains = code_labels(source.column(name))
     if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
         source.log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
@@ -629,28 +625,23 @@ def read_domains(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[tuple[
     return tuple(domains.values.to_list()), domain_i.astype(np.int32)
 
 
-def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | None:
+def read_texts(texts: pl.Series, rows: Rows) -> pl.Series:
     """Read each item's text; of several, the first in alphabetical order."""
-    if (name := roles.get("text")) is None:
-        return None
-    frame = pl.DataFrame({"item": rows.item_r, "text": as_text(source.column(name))})
+    frame = pl.DataFrame({"item": rows.item_r, "text": as_text(texts)})
     blank = pl.col("text").is_null() | pl.col("text").str.strip_chars().is_in(list(MISSING))
-    texts = frame.filter((pl.col("item") >= 0) & ~blank).group_by("item").agg(pl.col("text").min())
+    texts_of = frame.filter((pl.col("item") >= 0) & ~blank).group_by("item").agg(pl.col("text").min())
     every = pl.DataFrame({"item": np.arange(len(rows.items), dtype=rows.item_r.dtype)})
-    return every.join(texts, on="item", how="left", maintain_order="left").get_column("text")
+    return every.join(texts_of, on="item", how="left", maintain_order="left").get_column("text")
 
 
-def read_extra(source: Source, roles: ColumnRoles, options: ReadOptions, rows: Rows) -> dict[str, pl.Series]:
-    """Read the further columns about items that `facts` names, as labels; null where an item has none."""
-    extra = {}
-    for name in dict.fromkeys(options.facts):
-        values = code_labels(source.column(name))
-        code_i, reason = _item_values(source, roles, rows, values, name)
-        if reason:
-            way = "name a column that describes items (--fit-by)"
-            refuse(f"{reason} Items cannot be told apart by it: {way}.", UsageError)
-        extra[name] = values.values.gather(pl.Series(code_i).replace(UNKNOWN, None)).alias(name)
-    return extra
+def read_fact(source: Source, roles: ColumnRoles, rows: Rows, name: str) -> pl.Series:
+    """Read a further column about items as labels; null where an item has none."""
+    values = code_labels(source.column(name))
+    code_i, reason = _item_values(source, roles, rows, values, name)
+    if reason:
+        way = "name a column that describes items (--fit-by)"
+        refuse(f"{reason} Items cannot be told apart by it: {way}.", UsageError)
+    return values.values.gather(pl.Series(code_i).replace(UNKNOWN, None)).alias(name)
 
 
 def _item_values(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> tuple[Ints, str]:
@@ -664,7 +655,7 @@ def _item_values(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, n
             source.log.note(f"{note}; the first in sorted order is taken.")
         return value_i, ""
     first, described, values = int(several_i[0]), "votes", coded.values.to_list()
-    if column := roles.get("annotator"):
+    if column := roles.column.get("annotator"):
         annotators = code_ids(source.column(column), textual=source.textual)
         low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
         described = "annotators" if (low_a[high_a >= 0] == high_a[high_a >= 0]).all() else described

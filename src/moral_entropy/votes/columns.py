@@ -126,10 +126,6 @@ class ColumnRoles:
     items: tuple[str, ...] = ()
     grid: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
-    def get(self, role: str) -> str | None:
-        """Return the column of a role, if it has one."""
-        return self.column.get(role)
-
     def without(self, *roles: str) -> ColumnRoles:
         """Return these roles without some of them."""
         column = {role: name for role, name in self.column.items() if role not in roles}
@@ -170,13 +166,12 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
     column: dict[str, str] = {}
     for role in ALL_ROLES:
         # With a file of its own, the gold column is one of that file's.
-        if (name := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
+        if (name := getattr(options, role)) and not (role == "gold" and options.gold_file is not None):
             column[role] = named_column(name, names, source, role)
     for role in ("questions", "counts", "keep", "facts"):
         for name in getattr(options, role):
             named_column(name, names, source, role)
-    roles = ColumnRoles(column)
-    wide, questions = options.layout == "wide", bool(options.questions)
+    wide, questions, guessed = options.format == "wide", bool(options.questions), []
     useless = {
         "annotator": options.anonymous or wide,
         "label": questions or bool(options.counts) or wide,
@@ -184,12 +179,13 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
         "gold": questions or options.gold_file is not None,
     }
     for role in COMMON_NAMES:
-        useful = role == "annotator" if options.layout == "respondents" else not useless.get(role)
-        if role not in column and useful and options.asked(role) != "":
-            in_use = {*roles.column.values(), *options.questions, *options.counts}
+        useful = role == "annotator" if options.format == "respondents" else not useless.get(role)
+        if role not in column and useful and getattr(options, role) != "":
+            in_use = {*column.values(), *options.questions, *options.counts}
             if guess := guess_column(role, [name for name in names if name not in in_use]):
-                roles = roles.guess(role, guess)
-    return roles
+                column[role] = guess
+                guessed.append(role)
+    return ColumnRoles({role: column[role] for role in ALL_ROLES if role in column}, tuple(guessed))
 
 
 def named_column(column: str, names: Sequence[str], source: str, role: str) -> str:
@@ -259,26 +255,26 @@ def recognise(source: Source, options: ReadOptions) -> Recognised:
     ('wide', ('rater 1', 'rater 2'))
     """
     roles = find_columns(source.columns, options, source.name)
-    if not roles.get("item") and (text := roles.get("text")) and not roles.get("count"):
+    if not roles.column.get("item") and (text := roles.column.get("text")) and not roles.column.get("count"):
         roles = ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
     if options.counts or options.of is not None:
         roles = replace(roles.without("count"), layout="counts")
-    elif options.layout in ("wide", "respondents"):
-        lay_out = _wide if options.layout == "wide" else _respondents
+    elif options.format in ("wide", "respondents"):
+        lay_out = _wide if options.format == "wide" else _respondents
         roles = lay_out(source, roles, options, _unused(source, roles, options))
-    elif not (options.layout == "long" or options.multilabel or options.questions):
+    elif not (options.format == "long" or options.multilabel or options.questions):
         roles, options = _from_cells(source, roles, options)
     is_long = roles.layout == "long"
     required = {"item": is_long or roles.layout == "counts", "annotator": is_long and not options.anonymous,
                 "label": is_long and not options.questions}  # fmt: skip
     for role, is_required in required.items():
-        if is_required and roles.get(role) is None:
+        if is_required and roles.column.get(role) is None:
             raise missing_column(role, source.columns, source.name, also=OTHER_WAYS if role == "annotator" else "")
-    if is_long and not options.anonymous:
+    if is_long and not options.anonymous and "count" in roles.column:
         if options.count:
             refuse("a long table has one vote per row: count= is for the wide layout, or --anonymous.", UsageError)
         roles = roles.without("count")
-    if "item" in roles.guessed and roles.get("item") == roles.get("text"):
+    if "item" in roles.guessed and roles.column.get("item") == roles.column.get("text"):
         source.log.note(f"no item column: items are told apart by their text ({roles.column['text']!r}).")
     if "gold" in roles.guessed and (name := roles.column["gold"]):
         # A column of a file that only its name calls the truth: labels are checked where the user says so.
@@ -317,15 +313,15 @@ def fill_marks(source: Source, names: Sequence[str]) -> Source:
 
 def fill_down(source: Source, roles: ColumnRoles) -> Source:
     """Fill cells of the item, and of what describes it, from the row above where merged cells left them blank."""
-    item, annotator = roles.get("item"), roles.get("annotator")
-    if roles.layout != "long" or not item or not annotator or not source.textual:
+    item, annotator = roles.column.get("item"), roles.column.get("annotator")
+    if not item or not annotator or not source.textual:
         return source
     blank = (column := source.column(item)).is_null()
     if 5 * blank.sum() < len(blank) or blank[0] or column.drop_nulls().is_duplicated().any():
         return source
     if (blank & source.column(annotator).is_null()).any():
         return source
-    names = {name for role in ("item", "text", "domain") if (name := roles.get(role))}
+    names = {name for role in ("item", "text", "domain") if (name := roles.column.get(role))}
     note = f"{blank.sum():,} rows without an item belong to the item above (merged cells)"
     source.log.note(f"{note}: {shown(sorted(names))}.")
     filled = {name: source.column(name).forward_fill() for name in names}
@@ -354,30 +350,31 @@ def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognise
 
 def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
     """Look at cells where the names of columns do not tell item, annotator and label."""
-    if not roles.get("annotator") and (grid := _grid(source, roles, options)) is not None:
+    if not roles.column.get("annotator") and (grid := _grid(source, roles, options)) is not None:
         return grid
-    item, label = roles.get("item"), roles.get("label")
-    annotator = roles.get("annotator") or options.anonymous
+    item, label = roles.column.get("item"), roles.column.get("label")
+    annotator = roles.column.get("annotator") or options.anonymous
     if label:
         lacking = "annotator" if item and not annotator else "item" if annotator and not item else ""
         roles = _guess_one(source, roles, options, lacking) if lacking else roles
         has_truth = options.gold or options.published or options.gold_file is not None or options.classes is not None
-        alone = has_truth or "label" not in roles.guessed or roles.get("question") or plain_name(label) in SURELY_LABEL
-        complete = roles.get("item") and roles.get("annotator")
+        column = roles.column
+        alone = has_truth or "label" not in roles.guessed or column.get("question") or plain_name(label) in SURELY_LABEL
+        complete = column.get("item") and column.get("annotator")
         return (roles, options) if alone or not complete else _answer_columns(source, roles, options)
     if item and options.anonymous and not _repeats(source, item):
         return _columns_of_votes(source, roles, options)
     if item and annotator:
         return _label_from_cells(source, roles, options)
-    if roles.get("annotator") and _repeats(source, roles.column["annotator"]):
+    if roles.column.get("annotator") and _repeats(source, roles.column["annotator"]):
         roles = _guess_one(source, roles, options, "item")
-        return _label_from_cells(source, roles, options) if roles.get("item") else (roles, options)
+        return _label_from_cells(source, roles, options) if roles.column.get("item") else (roles, options)
     return _columns_of_votes(source, roles, options)
 
 
 def _answer_columns(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
     """Find the columns of answers beside item and annotator: a single one is the label, each of several a question."""
-    unused, labels = _unused(source, roles, options), [name for name in [roles.get("label")] if name]
+    unused, labels = _unused(source, roles, options), [name for name in [roles.column.get("label")] if name]
     alone = len(unused) == 1 and not labels
     names = labels + (unused if alone else [name for name in unused if _could_be_votes(source, name, roles)])
     if len(names) < 2:
@@ -420,7 +417,7 @@ def _is_fraction(column: pl.Series) -> bool:
 
 def _label_from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> Recognised:
     """Find the column of labels where item and annotator are known, or columns of 0 and 1 that are questions."""
-    annotator = roles.get("annotator")
+    annotator = roles.column.get("annotator")
     if annotator and not _repeats(source, annotator) and not _repeats(source, roles.column["item"]):
         # Nobody voted twice and nothing was voted on twice: each row is a person, or an item.
         return _columns_of_votes(source, roles.without("item") if "item" in roles.guessed else roles, options)
@@ -440,7 +437,7 @@ def _could_be_votes(source: Source, name: str, roles: ColumnRoles) -> bool:
         texts = as_text(column.drop_nulls()).unique().to_list()
         if n_values > MOST_CELLS or not (column.dtype.is_nested() or guess_separator(texts, ReadingLog())):
             return False
-    for owner in filter(None, map(roles.get, ("item", "annotator"))):
+    for owner in filter(None, map(roles.column.get, ("item", "annotator"))):
         # Every item, or annotator, has one value, and there are several values.
         frame = pl.DataFrame({"value": column, "owner": source.column(owner)}).drop_nulls()
         owners, values = frame.get_column("owner").n_unique(), frame.get_column("value").n_unique()
@@ -456,9 +453,9 @@ def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) 
         return roles, options
     raters, things = _mostly(voting, RATER), _mostly(voting, THING)
     # What says that each row is an item: its name, or a text, gold label, domain or count.
-    has_item = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) != "id")
-    items = bool(has_item) or any(roles.get(role) for role in ("text", "gold", "domain", "count", "published"))
-    people = bool(roles.get("annotator")) or any(plain_name(name) in ABOUT_PEOPLE for name in source.columns)
+    has_item = roles.column.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) != "id")
+    items = bool(has_item) or any(roles.column.get(role) for role in ("text", "gold", "domain", "count", "published"))
+    people = bool(roles.column.get("annotator")) or any(plain_name(name) in ABOUT_PEOPLE for name in source.columns)
     if not raters and not items and (people or things):
         return _respondents(source, roles, options, voting), options
     filled = fill_marks(replace(source, log=ReadingLog()), voting)
@@ -469,12 +466,12 @@ def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) 
     numbers = frame.to_numpy().astype(np.int64) if are_numbers else None
     if not people and (raters or items) and not things:
         roles = _with_row_ids(source, roles, options, voting)
-        if raters or roles.get("count") or numbers is None:
+        if raters or roles.column.get("count") or numbers is None:
             return _wide(source, roles, options, voting), options
         sums_r = numbers.sum(axis=1)
         # Rows that differ and add up to the same number of votes, two at least, count labels.
         add_up = (sums_r == sums_r[0]).all() and sums_r[0] > 1 and len(np.unique(numbers, axis=0)) > 2
-        if roles.get("item") and add_up:
+        if roles.column.get("item") and add_up:
             source.log.note(f"the {len(voting)} columns add up to {int(sums_r[0])} in every row: they count labels.")
             options = replace(options, counts=tuple(voting), anonymous=True)
             return replace(roles.without("count"), layout="counts"), options
@@ -493,7 +490,7 @@ def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) 
 
 def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     """Take the one column left that is different in every row for the item, where none has such a name."""
-    if roles.get("item") or roles.get("count"):
+    if roles.column.get("item") or roles.column.get("count"):
         return roles
     unused = [name for name in _unused(source, roles, options) if name not in voting and not _is_about(name)]
     columns = [column for name in unused if not (column := source.column(name)).dtype.is_nested()]
@@ -504,7 +501,7 @@ def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voti
 def _wide(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     if not voting:
         refuse(f"{source.name} has no column left for annotators: {shown(source.columns)} have other roles.")
-    if options.layout == "auto":
+    if options.format != "wide":
         source.log.note(f"no annotator and no label column: each of {len(voting)} columns is read as an annotator.")
     return replace(roles.without("annotator", "label"), layout="wide", annotators=tuple(voting))
 
@@ -513,16 +510,16 @@ def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, votin
     """Make every row a person: the id, if there is one, is the annotator's."""
     ids = (name for name in source.columns if plain_name(name) in PERSON_IDS)
     unique = (name for name in ids if source.column(name).n_unique() == source.rows)
-    person = roles.get("annotator") or roles.get("item") or next(unique, None)
-    if options.asked("annotator") == "":
+    person = roles.column.get("annotator") or roles.column.get("item") or next(unique, None)
+    if options.annotator == "":
         person = None
     items = tuple(name for name in voting if name != person and not _is_about(name))
     if not items:
         refuse(f"{source.name} has no column left for items: {shown(source.columns)}.")
-    if options.layout == "auto":
+    if options.format != "respondents":
         reading = f"each of {len(items)} columns is read as an item (--format wide: as annotators)"
         source.log.note(f"one row per person: {reading}.")
-    guessed = ("annotator",) if person and options.asked("annotator") is None else ()
+    guessed = ("annotator",) if person and options.annotator is None else ()
     return ColumnRoles({"annotator": person} if person else {}, guessed, "respondents", items=items)
 
 

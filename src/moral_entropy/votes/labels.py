@@ -45,6 +45,7 @@ NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 MINUS = "\N{MINUS SIGN}"
 INTEGRAL = r"^-?(0|[1-9][0-9]{0,18})(\.0+)?$"
 DECIMAL = re.compile(r"[0-9]+\.[0-9]*[1-9][0-9]*")
+MAX_SHORT = np.iinfo(np.int16).max
 EXACT, EXACT_SHORT = 2**53, 2**24
 """From here on two whole numbers can be the same float, of 64 and of 32 bits."""
 
@@ -190,7 +191,7 @@ def recode(code_r: Ints, new_of: Sequence[int] | Ints) -> Ints:
     """
     # The code of an empty row, -1, finds the last entry.
     lookup = np.append(np.asarray(new_of, dtype=np.int64), UNKNOWN)
-    narrow: Ints = lookup.astype(_code_type(int(lookup.max(initial=0)) + 1))
+    narrow: Ints = lookup.astype(np.int16 if lookup.max(initial=0) < MAX_SHORT else np.int32)
     return np.take(narrow, code_r)
 
 
@@ -291,10 +292,6 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     return pl.Series(name, [canonical_label(value) for value in values], dtype=pl.String)
 
 
-def _code_type(n_values: int) -> type[np.int16] | type[np.int32]:
-    return np.int16 if n_values <= np.iinfo(np.int16).max else np.int32
-
-
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
     """Return the distinct cells of a column, and for each row the position of its cell among them."""
     if column.dtype == pl.Boolean:
@@ -309,7 +306,7 @@ def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
         return distinct, text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int32).fill_null(UNKNOWN).to_numpy()
     column = column.fill_nan(None) if is_float else column
     distinct = column.drop_nulls().unique().sort()
-    code_r = np.empty(len(column), dtype=_code_type(len(distinct)))
+    code_r: Ints = np.empty(len(column), dtype=np.int16 if len(distinct) <= MAX_SHORT else np.int32)
     # Blocks: positions of 64 bits for every row would be more than the column.
     for at in range(0, len(column), BLOCK):
         block = column.slice(at, BLOCK)
@@ -416,20 +413,18 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
 
 
 def _map_cells(
-    cells: list[tuple[str, ...] | None], n_c: Ints, options: ReadOptions, log: ReadingLog
+    cells: list[tuple[str, ...] | None], n_c: Ints, labels: str | Path | Mapping[str, Any], log: ReadingLog
 ) -> list[tuple[str, ...] | None]:
     """Merge and leave out labels as the label map says, and log how many votes that changed."""
-    if not (label_map := load_label_map(options.labels)):
-        return cells
-    renamed, moved = [], 0
+    label_map, renamed, moved = load_label_map(labels), [], 0
     for cell, n in zip(cells, n_c, strict=True):
         names = [label_map.get(label.casefold(), label) for label in cell or ()]
         moved += int(n) * sum(name not in (label, None) for label, name in zip(cell or (), names, strict=True))
         renamed.append(None if cell is None else tuple(sort_labels(name for name in names if name is not None)))
     if moved:
         log.note(f"the label map renamed {moved:,} votes.")
-    labels = {label.casefold() for cell in cells for label in cell or ()}
-    if idle := [name for name in label_map if name not in labels]:
+    present = {label.casefold() for cell in cells for label in cell or ()}
+    if idle := [name for name in label_map if name not in present]:
         log.note(f"{len(idle)} entries of the label map match no label: {shown(idle, 5)}.")
     return renamed
 
@@ -466,7 +461,8 @@ def same_labels(labels: Sequence[str], options: ReadOptions, log: ReadingLog, *,
         # The spelling with the fewest capitals.
         name_of = {plain: min(alike[plain], key=lambda label: (sum(map(str.isupper, label)), label)) for plain in alike}
     spelling_of = {label: name_of[plain] for plain, spellings in alike.items() for label in spellings}
-    note_same(spelling_of, log)
+    if any(label != name for label, name in spelling_of.items()):
+        note_same(spelling_of, log)
     return spelling_of
 
 
@@ -476,17 +472,8 @@ def note_same(name_of: Mapping[str, str], log: ReadingLog, subject: str = "label
     for label, name in name_of.items():
         if label != name:
             spellings.setdefault(name, []).append(repr(label))
-    if spellings:
-        names = shown([f"{name!r} (also {shown(labels, 5)})" for name, labels in spellings.items()], 5)
-        log.note(f"{subject} that are spelt differently count as one: {names} (--keep-case keeps them apart).")
-
-
-def note_blank(blank: Iterable[str], labels: Iterable[str], log: ReadingLog) -> None:
-    """Note which words were taken for no answer, and that "none" was not."""
-    if names := sorted(blank):
-        log.note(f"taken for no answer: {shown(list(map(repr, names)))} (--missing names others).")
-    if none := [label for label in labels if label.casefold() == NONE]:
-        log.note(f"{none[0]!r} is read as a label (--missing {none[0]} takes it for no answer).")
+    names = shown([f"{name!r} (also {shown(labels, 5)})" for name, labels in spellings.items()], 5)
+    log.note(f"{subject} that are spelt differently count as one: {names} (--keep-case keeps them apart).")
 
 
 def note_typing_errors(n_of: Mapping[str, int], log: ReadingLog) -> None:
@@ -525,7 +512,7 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
     ----------
     column
         Labels, texts such as `care, harm` or `["care"]`, or lists of labels. An empty text is no vote; an empty list
-        names nothing, which is a vote.
+        names nothing, which is a vote. Its name is for notes, empty where columns were put below each other.
     options
         What the user asked for: the separator (guessed where it is None), the label map (a cell from which all of
         several labels are left out is still a vote), which words mean no answer, and whether case matters.
@@ -549,25 +536,30 @@ def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cell
         texts = [str(cell) for cell in distinct.to_list()]
         split = [split_cell(text, separator) for text in texts]
         labels = sorted({label for cell in split for label in cell})
-        blank = no_answers(labels, options.missing)
-        note_blank(blank, [], log)
+        blank = tuple(sorted(no_answers(labels, options.missing)))
+    else:
+        values, code_r, blank = code_labels(column, options.missing)
+        labels_c: list[tuple[str, ...] | None] = [(label,) for label in values.to_list()]
+    if blank:
+        log.note(f"taken for no answer: {shown(list(map(repr, blank)))} (--missing names others).")
+    if separator:
         name_of = same_labels([label for label in labels if label not in blank], options, log, words=False)
         cells = [tuple(dict.fromkeys(name_of[label] for label in cell if label in name_of)) for cell in split]
         # An empty list names nothing, which is a vote.
         pairs = zip(cells, texts, strict=True)
         labels_c = [cell if cell or lists or JSON_LIST.fullmatch(text) else None for cell, text in pairs]
-    else:
-        coded = code_labels(column, options.missing)
-        note_blank(coded.blank, coded.values.to_list() if options.missing is None else [], log)
-        labels_c, code_r = [(label,) for label in coded.values.to_list()], coded.code_r
+    elif options.missing is None and (none := [label for label in values if label.casefold() == NONE]):
+        log.note(f"{none[0]!r} is read as a label (--missing {none[0]} takes it for no answer).")
     if (n_labels := len({label for cell in labels_c for label in cell or ()})) > MOST_LABELS and not (
         options.scale == "interval" or names_ratings(column.name)
     ):
-        problem = f"the label column {column.name!r} has {n_labels:,} different values in {len(column):,} rows"
+        where = f"the label column {column.name!r} has" if column.name else "the columns of votes have"
+        problem = f"{where} {n_labels:,} different values in {len(column):,} rows"
         way = 'Name another (--label COLUMN), split cells such as care,harm (--multilabel ","), or say --scale interval'
         refuse(f"{problem}. {way}.")
     several_c = [len(cell or ()) > 1 for cell in labels_c]
-    labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options, log)
+    if options.labels is not None:
+        labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options.labels, log)
     code_r = recode(code_r, [UNKNOWN if cell is None else c for c, cell in enumerate(labels_c)])
     return Cells(labels_c, several_c, code_r, separator)
 
@@ -587,13 +579,15 @@ def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") 
     if 2 * len(in_brackets) > len(texts):
         example, between, separator = in_brackets[0], "in brackets", ","
     else:
-        lists_of = {mark: {text: parts for text in texts if len(parts := split_cell(text, mark)) > 1}
-                    for mark in SEPARATORS}  # fmt: skip
+        lists_of = {}
+        for mark in SEPARATORS:
+            with_mark = [text for text in texts if mark in text or text in in_brackets]
+            lists_of[mark] = {text: parts for text in with_mark if len(parts := split_cell(text, mark)) > 1}
         separators = (mark for mark, lists in lists_of.items() if lists and _recur(texts, list(lists.values()), mark))
         if not (separator := next(separators, "")):
             return ""
         example, between = next(iter(lists_of[separator])), f"separated by {separator!r}"
-    cells = f"cells of {name!r} such as {shown([example])!r} name several labels, {between} (guessed)"
+    cells = f"cells{name and f' of {name!r}'} such as {shown([example])!r} name several labels, {between} (guessed)"
     log.note(f'{cells}: each label is a yes/no question (--multilabel "" reads combinations as labels).')
     return separator
 
@@ -636,8 +630,8 @@ def means_nothing(label: str, options: ReadOptions) -> bool:
     return plain in NOTHING and label.casefold() not in load_label_map(options.labels)
 
 
-def choose_classes(question: str, n_of: Mapping[str, int], options: ReadOptions) -> tuple[str, ...]:
-    """Return the labels of a question: those that occur, or those the user listed.
+def choose_classes(question: str, n_of: Mapping[str, int], classes: int | tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the labels of a question that the user listed, or counted.
 
     Parameters
     ----------
@@ -645,21 +639,19 @@ def choose_classes(question: str, n_of: Mapping[str, int], options: ReadOptions)
         Name of the question, for errors.
     n_of
         The labels that occur, sorted, and how often.
-    options
-        Its `classes` is a list of labels, or their number.
+    classes
+        All labels, or their number.
     """
     present = tuple(n_of)
-    if options.classes is None:
-        return present
-    if isinstance(options.classes, int):
-        starts = ([str(k) for k in range(start, start + options.classes)] for start in (0, 1))
+    if isinstance(classes, int):
+        starts = ([str(k) for k in range(start, start + classes)] for start in (0, 1))
         listed = next((names for names in starts if set(present) <= set(names)), list(present))
-        if options.classes != len(listed):
-            problem = f"classes is {options.classes}, but the votes on {question!r} have {len(present)} labels"
+        if classes != len(listed):
+            problem = f"classes is {classes}, but the votes on {question!r} have {len(present)} labels"
             way = "List all of them by name (CLI: --classes a,b,c), or merge some (--labels)"
             refuse(f"{problem}: {shown(present)}. {way}.")
     else:
-        listed = sort_labels(name for value in options.classes if (name := canonical_label(value)) is not None)
+        listed = sort_labels(name for value in classes if (name := canonical_label(value)) is not None)
     if outside := [label for label in present if label not in listed]:
         n_votes = sum(n_of[label] for label in outside)
         problem = f"classes is {shown(listed)}, but {n_votes:,} votes on {question!r} say something else"

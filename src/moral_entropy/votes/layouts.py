@@ -81,7 +81,7 @@ def _carried(source: Source, roles: ColumnRoles, options: ReadOptions) -> list[p
 
 def _item_column(source: Source, roles: ColumnRoles, carried: list[pl.Series]) -> str:
     """Return the column of the items; without one, add the number of each row."""
-    if item := roles.get("item"):
+    if item := roles.column.get("item"):
         return item
     source.log.note("no item column: items are called by the number of their row.")
     carried.append(pl.Series(_new_name("item", carried), range(1, source.rows + 1)))
@@ -97,7 +97,7 @@ def _from_wide(source: Source, roles: ColumnRoles, options: ReadOptions) -> tupl
     cells, carried = [source.column(name) for name in names], _carried(source, roles, options)
     columns = {**roles.column}
     if count := columns.pop("count", None):
-        columns["item"] = roles.get("item") or _new_name("item", carried)
+        columns["item"] = roles.column.get("item") or _new_name("item", carried)
         table = _add_counts(source, roles, cells, carried, columns["item"], count)
         cells, carried = table[: len(cells)], table[len(cells) :]
         columns["item_count"] = carried[-1].name
@@ -114,15 +114,15 @@ def _add_counts(
     source: Source, roles: ColumnRoles, cells: Sequence[pl.Series], carried: Sequence[pl.Series], item: str, count: str
 ) -> list[pl.Series]:
     """Add up the counts of rows that are the same item or pattern, such as `1 1 2 . 1`; a pattern keeps one row."""
-    if roles.get("item") and roles.get("question"):
+    if roles.column.get("item") and roles.column.get("question"):
         refuse(f"an item has one count, so {count!r} cannot count several questions. Read them one by one.")
     number = pl.Series("(count)", read_numbers(source, count, required=True))
     frame = pl.DataFrame([column.rename(f"(cell {at})") for at, column in enumerate(cells)] + list(carried))
-    if not roles.get("item"):
+    if not roles.column.get("item"):
         # Rows of different domains or questions stay apart.
         labels = [[canonical_label(cell) or NO_VOTE for cell in column.to_list()] for column in cells]
         spelt = [pl.Series(str(at), column) for at, column in enumerate(labels)]
-        further = [name for role in ("domain", "question") if (name := roles.get(role))]
+        further = [name for role in ("domain", "question") if (name := roles.column.get(role))]
         spelt += [as_text(source.column(name)).fill_null(NO_VOTE).rename(name) for name in further]
         frame = frame.with_columns(pl.DataFrame(spelt).select(pl.concat_str(pl.all(), separator=" ").alias(item)))
     frame = frame.with_columns(number)
@@ -133,11 +133,11 @@ def _add_counts(
     first = frame.unique(item, keep="first", maintain_order=True)
     total = first.get_column("(count)").sum()
     source.log.note(f"{first.height:,} rows stand for {total:,.0f} items, as {count!r} counts them.")
-    return (frame if roles.get("item") else first).get_columns()
+    return (frame if roles.column.get("item") else first).get_columns()
 
 
 def _from_respondents(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Source, ColumnRoles]:
-    person, items = roles.get("annotator"), list(roles.items)
+    person, items = roles.column.get("annotator"), list(roles.items)
     if person is None:
         source.log.note("no column of annotators: people are called by the number of their row.")
     people = pl.Series(range(1, source.rows + 1)) if person is None else source.column(person)
@@ -203,7 +203,7 @@ def _one_row_per_item(source: Source, roles: ColumnRoles, options: ReadOptions) 
     """Refuse, choose between, or keep rows that count the same item again; return the rows to read."""
     if options.on_repeat == "count":
         return np.arange(source.rows)
-    names = [name for role in ("item", "question") if (name := roles.get(role))]
+    names = [name for role in ("item", "question") if (name := roles.column.get(role))]
     keys = pl.DataFrame([as_text(source.column(name)).str.strip_chars() for name in names]).with_row_index("row")
     single = keys.unique(names, keep="last" if options.on_repeat == "last" else "first")
     again = keys.join(single, on="row", how="anti").drop_nulls().sort("row")

@@ -77,7 +77,7 @@ def _survey(part: Part, roles: ColumnRoles, options: ReadOptions) -> dict[str, A
     voted = {votes.question: annotators.gather(np.unique(votes.annotator_v)) for votes in questions}
     n_of = {votes: np.bincount(votes.label_v, minlength=len(votes.labels)) for votes in questions}
     counts = {votes.question: dict(zip(votes.labels, n_k, strict=True)) for votes, n_k in n_of.items()}
-    domains = read_domains(source, roles, rows)[0]
+    domains = read_domains(source, roles, rows)[0] if "domain" in roles.column else ()
     hashes = rows.items.hash(0).to_numpy()
     return {"voted": voted, "labels": counts, "domains": domains, "hashes": hashes, "log": source.log}
 
@@ -93,7 +93,8 @@ def load_part(part: Part, shape: Shape) -> Votes:
     rows, annotators, questions = read_long(source, roles, options, join=False)
     place, names = shape.annotators.search_sorted(annotators).to_numpy(), [name for name, *_ in shape.questions]
     lenient = replace(roles, guessed=(*roles.guessed, "gold", "published"))
-    item_labels = [read_item_labels(role, source, lenient, rows, options, names) for role in ("gold", "published")]
+    truths = [role for role in ("gold", "published") if role in roles.column]
+    item_labels = [read_item_labels(role, source, lenient, rows, options, names) for role in truths]
     ballots = []
     for name, labels, name_of, voted_a in shape.questions:
         votes = next((votes for votes in questions if votes.question == name), _nobody(name, labels))
@@ -137,7 +138,7 @@ def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
     if roles.layout != "long":
         way = "Name --item, --annotator and --label."
         refuse(f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. {way}", UsageError)
-    if roles.get("text") and roles.get("text") != roles.get("item"):
+    if roles.column.get("text") and roles.column.get("text") != roles.column.get("item"):
         first.log.note("texts and words need one machine, and were not read.")
     roles = roles.without("text", "count")
     for path in paths:
@@ -204,7 +205,7 @@ def _questions(
         name_of = same_labels(spelt, options, log)
         present = list(sort_labels(set(name_of.values())))
         n_of = {label: sum(counts[spelling] for spelling in spelt if name_of[spelling] == label) for label in present}
-        labels = choose_classes(name, n_of, options)
+        labels = tuple(n_of) if options.classes is None else choose_classes(name, n_of, options.classes)
         if len(labels) < 2:
             votes = replace(_nobody(name, labels), item_v=np.zeros(sum(n_of.values()), dtype=np.int8))
             refuse_single(votes, present, log, alone=len(names) == 1)

@@ -21,8 +21,7 @@ from moral_entropy.option_fields import lists_options
 from moral_entropy.options import TABLES, ReadOptions
 from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
-from moral_entropy.progress import Bars
-from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_long, read_texts
+from moral_entropy.votes.ballots import build_ballots, read_domains, read_fact, read_item_labels, read_long, read_texts
 from moral_entropy.votes.columns import ColumnRoles, fill_down, fill_marks, find_columns, plain_name, recognise
 from moral_entropy.votes.formats import annotation_tools, evaluations, moral_corpora  # noqa: F401 (declare formats)
 from moral_entropy.votes.formats.records import FORMATS, NOBODY_NAMED, ROLES, detect_format, files_of, peek
@@ -38,7 +37,7 @@ from moral_entropy.votes.source import (
     open_source,
     tables_in,
 )
-from moral_entropy.votes.table import Reading, ReadingLog, Votes, refuse, shown
+from moral_entropy.votes.table import UNKNOWN, Reading, ReadingLog, Votes, refuse, shown
 
 PANEL_COLUMNS = ("system", "cluster", "prompt_id", "prompt", "sample", "conversation", "first", "second", "position")
 """Columns that `moral-entropy judges` understands: kept with the votes wherever a table has them."""
@@ -88,41 +87,46 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     """
     refuse_forked()
     options = (options or ReadOptions()).changed(changes, "read_votes")
-    with on_disk(source) as stored, Bars() as bars:
+    with on_disk(source) as stored:
         table = open_votes(stored, options)
         if NOBODY_NAMED in table.log.notes:
             options = replace(options, anonymous=True)
-        bars("reading", 0.5)
         return _read_table(table, options)
 
 
 def _read_table(table: Source, options: ReadOptions) -> Votes:
     """Read votes from an opened table."""
     recognised, options = recognise(table, options)
-    if recognised.layout != "counts":
-        voting = recognised.annotators or recognised.items or tuple(recognised.grid.values()) or options.questions
-        table = fill_marks(fill_down(table, recognised), voting)
     if recognised.layout == "long":
+        table = fill_down(table, recognised)
         # A prompt that is read as the text still says which items belong together.
         in_use = {column for role, column in recognised.column.items() if role != "text"}
         in_use |= {*options.questions, *options.counts, *options.keep}
         panel = [name for name in PANEL_COLUMNS if name in table.columns and name not in in_use]
         options = replace(options, keep=(*options.keep, *panel))
-    source, roles = to_long(table, recognised, options)
+    voting = recognised.annotators or recognised.items or tuple(recognised.grid.values()) or options.questions
+    if voting and recognised.layout != "counts":
+        table = fill_marks(table, voting)
+    source, roles = (table, recognised) if recognised.layout == "long" else to_long(table, recognised, options)
     rows, annotators, questions = read_long(source, roles, options)
     if options.exclude:
-        excluded, n_votes = find_annotators(options.exclude, annotators, "exclude"), sum(map(len, questions))
-        questions = tuple(votes.take(np.flatnonzero(~np.isin(votes.annotator_v, excluded))) for votes in questions)
-        source.log.drop("an excluded annotator", n_votes - sum(map(len, questions)))
-    if not any(map(len, questions)):
+        excluded = find_annotators(options.exclude, annotators, "exclude")
+        left_out = [np.isin(votes.annotator_v, excluded) for votes in questions]
+        questions = tuple(votes.take(np.flatnonzero(~out_v)) for votes, out_v in zip(questions, left_out, strict=True))
+        source.log.drop("an excluded annotator", sum(int(out_v.sum()) for out_v in left_out))
+    if not any(len(votes.item_v) for votes in questions):
         reasons = ", ".join(f"{n:,} with {reason}" for reason, n in source.log.dropped.items()) or "none"
         refuse(f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read.")
-    names = [votes.question for votes in questions]
-    item_labels = [read_item_labels(role, source, roles, rows, options, names) for role in ("gold", "published")]
-    domains, domain_i = read_domains(source, roles, rows)
-    texts = read_texts(source, roles, rows)
-    extra = read_extra(source, roles, options, rows)
+    names, gold = [votes.question for votes in questions], options.gold_file
+    truths = [role for role in ("gold", "published") if role in roles.column or (role == "gold" and gold is not None)]
+    item_labels = [read_item_labels(role, source, roles, rows, options, names) for role in truths]
+    domains: tuple[str, ...] = ()
+    domain_i = np.full(len(rows.items), UNKNOWN, dtype=np.int32)
+    if "domain" in roles.column:
+        domains, domain_i = read_domains(source, roles, rows)
+    texts = read_texts(source.column(roles.column["text"]), rows) if "text" in roles.column else None
     present = [labels for labels in item_labels if labels is not None]
+    extra = {name: read_fact(source, roles, rows, name) for name in options.facts}
     annotators, ballots = build_ballots(source, rows, annotators, questions, present, options)
     columns = {name: source.column(name) for name in dict.fromkeys(options.keep)}
     return Votes(
@@ -159,7 +163,7 @@ def open_votes(source: Any, options: ReadOptions) -> Source:
         return _join(table.parts, table, options) if table.parts else table
     if all(path.is_file() and peek(path).kind == "parquet" for path in paths):
         table = open_parts(paths)
-        if options.anonymous or find_columns(table.columns, options, table.name).get("annotator"):
+        if options.anonymous or find_columns(table.columns, options, table.name).column.get("annotator"):
             return table
     parts: list[Source] = []
     for path in paths:
@@ -233,9 +237,9 @@ def _join(parts: Sequence[Source], table: Source, options: ReadOptions) -> Sourc
     log, kind = table.log, "sheets" if table.parts and table.textual else "files"
     frames = _alike_columns(parts)
     names = list(dict.fromkeys(name for frame in frames for name in frame.columns))
-    roles = find_columns(names, options, table.name)
-    people = not options.anonymous and not roles.get("annotator")
-    people = people and (bool(roles.get("label")) or _same_items(frames, roles.get("item") or roles.get("text")))
+    column = find_columns(names, options, table.name).column
+    people = not options.anonymous and not column.get("annotator")
+    people = people and (bool(column.get("label")) or _same_items(frames, column.get("item") or column.get("text")))
     if people and len({part.name for part in parts}) < len(parts):
         refuse(f"two of the {kind} have the same name, and each is an annotator. Rename one.")
     for part in parts:

@@ -34,7 +34,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import MissingExtraError, UsageError, VotesError
+from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.files import no_such_file
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.labels import NUMBER, series_of
@@ -137,14 +137,13 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
     names, delimiter, start, above = find_header(data, path)
     try:
         frame = pl.read_csv(data[start:] if start else data, separator=delimiter, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
-        raise VotesError(_fault(data, len(names), delimiter, start, path.name) or unreadable) from error
-    # A cell that holds whole rows, as after a double quote within a quoted cell (`"a"b"`).
-    rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
-    swallowed = b'"' in data and any(column.str.contains(rows).any() for column in frame.get_columns())
-    if swallowed and (problem := _fault(data, len(names), delimiter, start, path.name)):
-        refuse(problem)
+        # A cell that holds whole rows, as after a double quote within a quoted cell (`"a"b"`).
+        rows = rf"\n[^\n{re.escape(delimiter)}]*(?:{re.escape(delimiter)}[^\n]*){{{max(frame.width - 1, 1)}}}"
+        strays = b'"' in data and any(column.str.contains(rows).any() for column in frame.get_columns())
+    except pl.exceptions.PolarsError:
+        strays = True
+    if strays:
+        frame = _row_by_row(data, len(names), delimiter, start, path.name)
     # polars leaves doubled quotes in names.
     names = names if frame.width == len(names) else frame.columns
     return _tidied(frame, names, above, path.name, log, HALVES if delimiter == "," else DECIMAL_COMMA)
@@ -167,22 +166,20 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
     lines = io.StringIO(data[: end or None].decode(errors="replace")).readlines()
     first = next((at for at, line in enumerate(lines) if not SKIPPED.fullmatch(line)), 0)
     promised = "\t" if suffix_of(path) in ("tsv", "tab") else ","
-    rows_of: dict[str, list[tuple[list[str], int]]] = {delimiter: [] for delimiter in DELIMITERS}
-    for delimiter, rows in rows_of.items():
-        reader = csv.reader(lines[first:], delimiter=delimiter)
+    regular, delimiter, rows = None, promised, list[tuple[list[str], int]]()
+    for mark in DELIMITERS:
+        reader, split = csv.reader(lines[first:], delimiter=mark), list[tuple[list[str], int]]()
         # What follows the header may still be read otherwise.
         with suppress(csv.Error):
-            rows.extend((row, reader.line_num) for row in islice(reader, SAMPLE_ROWS))
-
-    def regularity(delimiter: str) -> tuple[bool, int, int, bool]:
-        """Return whether it splits the first two rows alike, then how many rows, into how many cells."""
-        lengths = [len(row) for row, _ in rows_of[delimiter] if any(map(str.strip, row))]
+            split.extend((row, reader.line_num) for row in islice(reader, SAMPLE_ROWS))
+        lengths = [len(row) for row, _ in split if any(map(str.strip, row))]
         width, n_rows = max(Counter(lengths).items(), key=lambda pair: pair[::-1], default=(0, 0))
+        # Whether it splits the first two rows alike, then how many rows, into how many cells.
         first_two = len(set(lengths[:2])) == 1 < max(lengths[:2])
-        return first_two, n_rows if width > 1 else 0, width, delimiter == promised
-
-    delimiter = max(DELIMITERS, key=regularity)
-    if not (rows := rows_of[delimiter]):
+        rank = (first_two, n_rows if width > 1 else 0, width, mark == promised)
+        if regular is None or rank > regular:
+            regular, delimiter, rows = rank, mark, split
+    if not rows:
         refuse(f"the first line of {path.name} is no header. Save it as CSV (UTF-8), one row per line.")
     at = _header_row([row for row, _ in rows])
     skipped = first + (rows[at - 1][1] if at else 0)
@@ -258,21 +255,22 @@ def _tidied(
     return frame
 
 
-def _fault(data: bytes, width: int, delimiter: str, start: int, name: str) -> str:
-    """Say which line has more cells than the header, or a double quote that swallows rows; nothing if there is none."""
+def _row_by_row(data: bytes, width: int, delimiter: str, start: int, name: str) -> pl.DataFrame:
+    """Read a file in which Polars stumbles over double quotes, such as `5" wide`, or say which line is at fault."""
     lines = io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", newline="")
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader, rows = csv.reader(lines, delimiter=delimiter, strict=True), list[list[str | None]]()
     first = line = data.count(b"\n", 0, start) + 1
     try:
         for row in reader:
             if len(row) > width:
                 problem = f"line {line:,} of {name} has {len(row)} cells, the header has {width}"
-                return f"{problem}. Put texts that contain {delimiter!r} in double quotes."
+                refuse(f"{problem}. Put texts that contain {delimiter!r} in double quotes.")
+            rows.append([*(cell or None for cell in row), *[None] * (width - len(row))])
             line = first + reader.line_num
     except csv.Error:
         quote = "a double quote that swallows the rows after it. Close it, or write it twice"
-        return f"line {line:,} of {name} has {quote}."
-    return ""
+        refuse(f"line {line:,} of {name} has {quote}.")
+    return pl.DataFrame(rows[1:], dict.fromkeys(map(str, range(width)), pl.String), orient="row")
 
 
 SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")

@@ -240,16 +240,13 @@ def ballot_from_codes(
     key_v %= n_codes
     code_v = key_v.astype(np.int32)
     positive = len(labels) - 1 if positive is None else positive
-    count_i = _filled(count_i, n_items, 1.0, np.float64)
-    gold, published = (_filled(label_i, n_items, UNKNOWN, np.int16) for label_i in (gold_i, published_i))
-    return Ballot(question, labels, positive, item_i, annotator_a, start_i, code_v, count_i, gold, published)
-
-
-def _filled(values: Any, n_items: int, default: float, dtype: Any) -> NDArray[Any]:
     # A broadcast constant takes no memory, whatever the number of items.
-    if values is None:
-        return np.broadcast_to(np.asarray(default, dtype=dtype), (n_items,))
-    return np.asarray(values, dtype=dtype)
+    count_i = np.asarray(np.broadcast_to(1.0, n_items) if count_i is None else count_i, dtype=np.float64)
+    unknown_i = np.broadcast_to(np.int16(UNKNOWN), n_items)
+    gold, published = (
+        unknown_i if label_i is None else np.asarray(label_i, dtype=np.int16) for label_i in (gold_i, published_i)
+    )
+    return Ballot(question, labels, positive, item_i, annotator_a, start_i, code_v, count_i, gold, published)
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,11 +63,13 @@ class Peek(NamedTuple):
 
     def fits(self, signatures: Collection[str]) -> bool:
         """Return whether a signature fits: each of its patterns is one of the marks, or none after an exclamation."""
-
-        def has(pattern: str) -> bool:
-            return any(re.fullmatch(pattern, mark) for mark in self.marks)
-
-        return any(all(has(p.lstrip("!")) != p.startswith("!") for p in text.split()) for text in signatures)
+        return any(
+            all(
+                any(re.fullmatch(pattern.lstrip("!"), mark) for mark in self.marks) != pattern.startswith("!")
+                for pattern in signature.split()
+            )
+            for signature in signatures
+        )
 
 
 class Format(NamedTuple):
