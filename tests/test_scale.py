@@ -156,6 +156,21 @@ def test_an_item_in_two_files_is_named(dataset, workers, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_honest_annotators_are_not_alike_because_few_items_are_held(tmp_path, monkeypatch):
+    """Items of a sample stand for fifty others each; two annotators share one or two of them."""
+    monkeypatch.setattr("moral_entropy.scale.SAMPLE_VOTES", 800)
+    simulated = me.simulate_votes(n_items=8_000, n_annotators=60, votes_per_item=5, seed=4)
+    [ballot] = simulated.votes.ballots
+    frame = {"item": np.repeat(np.arange(8_000), ballot.votes_i), "annotator": ballot.code_v // 2}
+    pl.DataFrame(frame | {"label": np.take(["no", "yes"], ballot.code_v % 2)}).write_parquet(tmp_path / "votes.parquet")
+    with distributed.LocalCluster(
+        n_workers=1, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as inside:
+        run = on_cluster(tmp_path / "votes.parquet", tmp_path / "run", inside, gold=None)
+    metrics = set(run.table("findings")["metric"])
+    assert "sampled" in metrics and "alike" not in metrics
+
+
 def test_one_large_file_is_cut_where_the_item_changes(dataset, local, workers, tmp_path, monkeypatch):
     monkeypatch.setattr("moral_entropy.votes.parts.ROWS_AT_ONCE", 1_501)
     pl.read_parquet(dataset).write_parquet(tmp_path / "votes.parquet", row_group_size=1_000)

@@ -140,7 +140,9 @@ def _with_the_label(r_aa: Floats, weight_aa: Floats) -> Floats:
 
 def check_alike(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     """Name annotators far more alike than the others, and say what would change if they counted as one."""
-    groups = alike_groups(fit.patterns) if fit.options.mixed and not consensus.votes.anonymous else []
+    # Items of a sample stand for many, but only they were seen to be shared.
+    rows = replace(fit.patterns, weight_r=fit.patterns.weight_r / fit.ballot.count_i.min(initial=np.inf))
+    groups = alike_groups(rows) if fit.options.mixed and not consensus.votes.anonymous else []
     for group, agreed, expected in groups[:MOST_GROUPS]:
         names = [annotator_name(consensus, fit, a) for a in group]
         options = replace(fit.options, draws=0, merge=(*fit.options.merge, PLUS.join(names)))
