@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 from scipy.sparse import csr_array
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from moral_entropy.model import kernels
 from moral_entropy.model.patterns import Patterns
@@ -269,7 +269,9 @@ def log_likelihoods(patterns: Patterns, states: States, samples: Parameters) -> 
     """Compute the log likelihood of all votes in every draw."""
     log_s, clamped = np.empty(len(samples.weight_dg)), np.flatnonzero(patterns.clamp_r != UNKNOWN)
     for draws, log_srz in _log_states(patterns, states, samples):
-        log_sr = logsumexp(log_srz, axis=-1)
+        # SciPy's logsumexp takes three times as long: it allows for infinite and complex numbers.
+        top_sr = log_srz.max(axis=-1)
+        log_sr = np.log(np.exp(log_srz - top_sr[..., None]).sum(axis=-1)) + top_sr
         log_sr[:, clamped] = log_srz[:, clamped, patterns.clamp_r[clamped]]
         log_s[draws] = log_sr @ patterns.weight_r
     return log_s
