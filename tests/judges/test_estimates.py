@@ -86,6 +86,48 @@ def test_ppi_is_that_of_the_public_implementation():
     )
 
 
+def answers_in_clusters(scale):
+    """600 answers in clusters of three, 120 known in whole clusters, and judges who guess on a scale of their own."""
+    rng = np.random.default_rng(5)
+    cluster_i = np.arange(600) // 3
+    truth_i = (0.6 * rng.random(200)[cluster_i] + 0.4 * rng.random(600) < 0.35) * 1.0
+    vote_i = np.where(rng.random(600) < 0.85, truth_i, 1 - truth_i)
+    return truth_i, np.round(scale * vote_i + 0.05 * rng.random(600), 3), np.arange(600) < 120, cluster_i
+
+
+GLIDE = {
+    # scale, power_tuning, clustered: mean, lower_bound, upper_bound at confidence_level=0.9, by glide-py 0.11.0.
+    (0.95, True, False): (0.30385175, 0.24554083, 0.36216268),
+    (0.3, False, False): (0.30665208, 0.24654027, 0.36676389),
+    (0.3, False, True): (0.30665208, 0.22410194, 0.38920222),
+}
+"""Where its λ is ours: tuned on items, or 1, which ours is never above. It tunes clusters by their means."""
+
+
+@pytest.mark.parametrize("case", GLIDE)
+def test_ppi_is_that_of_glide_but_for_one_degree_of_freedom(case):
+    """glide-py divides variances by n - 1, of clusters in each part, where ppi-python and we divide by n."""
+    scale, tuned, clustered = case
+    truth_i, guess_i, known_i, cluster_i = answers_in_clusters(scale)
+    estimate = ppi_mean(truth_i, guess_i, known_i, None, cluster_i if clustered else None)
+    value, low, high = GLIDE[case]
+    assert estimate.value == pytest.approx(value, abs=2e-4 if tuned else 1e-8)
+    assert (estimate.high - estimate.low) / (high - low) == pytest.approx(1.0, abs=0.01 if clustered else 0.0045)
+
+
+@pytest.mark.parametrize("case", GLIDE)
+def test_figures_of_glide_are_its_own(case):
+    glide = pytest.importorskip("glide.estimators", reason="glide-py (Python 3.12 or later) is not installed")
+    scale, tuned, clustered = case
+    truth_i, guess_i, known_i, cluster_i = answers_in_clusters(scale)
+    clusters = {"clusters": cluster_i} if clustered else {}
+    estimator = glide.ClusteredPPIMeanEstimator() if clustered else glide.PPIMeanEstimator()
+    interval = estimator.estimate(
+        np.where(known_i, truth_i, np.nan), guess_i, confidence_level=0.9, power_tuning=tuned, **clusters
+    ).confidence_interval
+    assert (interval.mean, interval.lower_bound, interval.upper_bound) == pytest.approx(GLIDE[case], abs=1e-8)
+
+
 @pytest.mark.parametrize(("n", "share", "right"), [(50, 0.3, 0.95), (200, 0.05, 0.95), (200, 0.6, 0.85)])
 def test_intervals_hold_the_truth_and_are_shorter_than_those_of_known_answers_alone(n, share, right):
     held, length = [], []

@@ -234,6 +234,11 @@ def test_the_command(run, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "PPI++" in shown
     assert "a - b" in shown
+    # No limit, no verdicts; and the column that domains were read from may be named.
+    by_domain = me.audit(judged(), domain="system", draws=0)
+    assert me.score(by_domain, by="system").frame.equals(me.score(by_domain, by="domain").frame)
+    assert main(["judges", str(tmp_path / "run")]) == 0
+    assert "verdict" not in capsys.readouterr().out.partition("differences")[0]
     # The column system is taken without being named.
     assert main(["judges", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

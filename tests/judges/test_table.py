@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 import moral_entropy as me
 from moral_entropy.cli.main import main
@@ -111,17 +111,36 @@ def by_hand(panel, members, half):
 
 
 def test_what_a_judge_adds_is_the_change_by_hand(run):
-    panel = panel_of(run)
-    added = added_by_each(panel)
-    for j in range(4):
-        others = [other for other in range(4) if other != j]
+    panel, kept = panel_of(run), []
+    order = [panel.judges.index(judge) for judge in run.judges["judge"]]
+    added = added_by_each(panel, order)
+    for place, j in enumerate(order):
         nats, saved = [], []
         for half in (0, 1):
-            (after, gold), (before, _) = (by_hand(panel, members, half) for members in (range(4), others))
+            (after, gold), (before, _) = (by_hand(panel, members, half) for members in ([*kept, j], kept))
             at = np.arange(len(gold))
             nats += np.log(after[at, gold] / before[at, gold]).tolist()
             saved += ((after.argmax(axis=1) == gold) * 1.0 - (before.argmax(axis=1) == gold)).tolist()
-        assert (added["nats"][j], added["saved"][j]) == (pytest.approx(np.mean(nats)), pytest.approx(np.mean(saved)))
+        assert added.row(place)[::2] == (pytest.approx(np.mean(nats)), pytest.approx(np.mean(saved)))
+        if np.mean(nats) > 1.645 * np.std(nats) / len(nats) ** 0.5:
+            kept.append(j)
+    advised = run.judges.filter(pl.col("advice").str.starts_with("keep"))["judge"].to_list()
+    assert advised == [panel.judges[j] for j in kept]
+    assert 0 < len(kept) < 4
+
+
+def test_whoever_is_not_kept_may_be_left_out_with_all_others_who_are_not():
+    """Five alike, each spare beside the others: those who are kept label nearly as well as all five, and are some."""
+    alike = dict.fromkeys(["gpt-a", "gpt-b", "llama", "qwen", "phi-3"], 0.75)
+    lost = []
+    for seed in range(6):
+        frame = me.audit(votes_of(alike, 400, known=0.375, seed=seed), draws=0).judges
+        n_kept = frame["advice"].str.starts_with("keep").sum()
+        assert n_kept >= 2 and frame["advice"][0].startswith("keep")
+        # How often the majority of so many judges is right: an even number is as good as one fewer.
+        right = [binom(n, 0.75).sf(n // 2) for n in (5, n_kept - (n_kept + 1) % 2)]
+        lost.append(right[0] - right[1])
+    assert np.mean(lost) < 0.06
 
 
 def test_agreement_is_that_of_the_summary_of_annotators(run):
@@ -267,6 +286,18 @@ def test_a_judge_that_fails_is_a_finding():
     assert set(found) == {"judge_fails"}
     assert found["judge_fails"]["text"] == "llama fails on 28% of the items."
     assert found["judge_fails"]["level"] == "doubt"
+
+
+def test_a_judge_without_a_single_verdict_is_named(tmp_path, capsys):
+    """Of a log: whoever never voted is in no table of votes, and would go unnoticed."""
+    panel = {"gpt-4o": "Verdict: {}", "llama": "Verdict: {}", "mistral": "I cannot say."}
+    lines = [json.dumps({"id": n, "judges": {name: text.format(("yes", "no")[n % 2]) for name, text in panel.items()}})
+             for n in range(40)]  # fmt: skip
+    (tmp_path / "judged.jsonl").write_text("\n".join(lines))
+    run = me.audit(tmp_path / "judged.jsonl", draws=0, out=tmp_path / "run")
+    assert run.manifest["dropped"] == {"mistral without a verdict": 40}
+    assert main(["judges", str(tmp_path / "run")]) == 0
+    assert "mistral fails on 100% of the items. It has no vote." in " ".join(capsys.readouterr().out.split())
 
 
 def test_people_who_leave_items_out_do_not_fail():

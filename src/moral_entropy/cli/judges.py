@@ -120,8 +120,7 @@ def _judge_lines(rows: pl.DataFrame) -> Iterator[str | Table]:
     yield rows_table(records, cells + RIGHT * graded + AGREES + ADDS * added, n_words=2 + copies)
     yield from _more(rows)
     if added:
-        text = "nats and saved: what the judge adds to the others per item, and labels put right per 100 items"
-        yield filled(f"{text}, by known answers", "  ")
+        yield filled("nats and saved: gain of log score and of right labels in 100 over the judges kept above it", "  ")
 
 
 def _more(rows: pl.DataFrame) -> list[str]:
@@ -143,7 +142,8 @@ def _score_lines(scores: Score, run: str) -> Iterator[str | Table]:
             for name, at in ESTIMATES.items()
         )
         yield f"{question}: {quantity}{', %' * share} (and {scores.interval:.0%} interval)"
-        yield rows_table(_without_all(rows, "group"), SCORES + estimates.replace(" to ", "–"), n_words=2)
+        begin, n_words = (SCORES, 2) if scores.verdict else (SCORES.replace(" | verdict: {verdict}", ""), 1)
+        yield rows_table(_without_all(rows, "group"), begin + estimates.replace(" to ", "–"), n_words=n_words)
         yield ""
         apart = scores.differences.filter(question=question, quantity=quantity)
         if apart.height:

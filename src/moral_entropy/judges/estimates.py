@@ -35,6 +35,9 @@ CHANCE = 1.25
 """Mean χ² up to which judges are taken to err on a system as on the others. Above it the spread of its tilt grows with
 the square, fast enough for judges who pass 15 or 20 points more of its bad answers: they are hardly seen."""
 
+CLEAR = 1.645
+"""Standard errors from which a gain or a loss is clear: one chance in twenty."""
+
 LEAST = 1e-3
 """Least p that counts as such."""
 

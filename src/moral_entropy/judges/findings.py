@@ -11,6 +11,7 @@ import numpy as np
 
 from moral_entropy.findings import Finding
 from moral_entropy.judges.roles import LLM
+from moral_entropy.votes.formats.records import NO_VERDICT
 from moral_entropy.votes.table import UNKNOWN, Ballot, Ints, Votes
 
 SIDE = "judges"
@@ -52,10 +53,11 @@ def judge_findings(votes: Votes, roles: Mapping[str, str]) -> list[Finding]:
     if votes.anonymous:
         return []
     names = [str(name) for name in votes.annotators]
-    return [finding for ballot in votes.ballots for finding in _of_ballot(ballot, names, roles)]
+    mute = [name for text in votes.reading.dropped if (name := text.removesuffix(NO_VERDICT)) not in (text, *names)]
+    return [finding for ballot in votes.ballots for finding in _of_ballot(ballot, names, roles, mute)]
 
 
-def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, str]) -> Iterator[Finding]:
+def _of_ballot(ballot: Ballot, names: list[str], roles: Mapping[str, str], mute: list[str]) -> Iterator[Finding]:
     names_j, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
     judges: list[str] = names_j.tolist()
     if len(judges) == 1:
@@ -67,7 +69,7 @@ def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, str]) -
             "says where to look.",
         )  # fmt: skip
     yield from one_label(ballot.labels, ballot.gold_i, ballot.question, ballot.part)
-    models = {name for name in judges if roles.get(name) == LLM}
+    models = {name for name in judges if roles.get(name) == LLM} | {*mute}
     if not models:
         return
     votes_c = np.bincount(ballot.code_v, minlength=ballot.n_annotators * ballot.n_labels).astype(np.float64)
@@ -75,15 +77,16 @@ def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, str]) -
     np.add.at(counts_jv, judge_a, votes_c.reshape(ballot.n_annotators, ballot.n_labels))
     missing_j = 1.0 - np.minimum(counts_jv.sum(axis=1) / max(int((ballot.votes_i > 0).sum()), 1), 1.0)
     complete = 1.0 - float(np.median(missing_j)) >= MOST_VOTE_ON_ALL
-    for j in np.argsort(-missing_j, kind="stable"):
-        if complete and missing_j[j] >= FAILS and judges[j] in models:
-            yield Finding(
-                SIDE, "judge_fails", float(missing_j[j]), ballot.question, ballot.part, subject=judges[j],
-                level="doubt" if missing_j[j] >= FAILS_OFTEN else "note",
-                text=f"{judges[j]} fails on {missing_j[j]:.0%} of the items.",
-                meaning="If these are the hard ones, its figures flatter it.",
-                remedy="Ask again there, or mend its prompt.",
-            )  # fmt: skip
+    share_of = {judge: float(share) for judge, share in zip(judges, missing_j, strict=True)
+                if complete and share >= FAILS and judge in models} | dict.fromkeys(mute, 1.0)  # fmt: skip
+    for judge in sorted(share_of, key=lambda name: -share_of[name]):
+        yield Finding(
+            SIDE, "judge_fails", share_of[judge], ballot.question, ballot.part, subject=judge,
+            level="doubt" if share_of[judge] >= FAILS_OFTEN else "note",
+            text=f"{judge} fails on {share_of[judge]:.0%} of the items.",
+            meaning="It has no vote." if judge in mute else "If these are the hard ones, its figures flatter it.",
+            remedy="Ask again there, or mend its prompt.",
+        )  # fmt: skip
     for judge, counts_v in zip(judges, counts_jv, strict=True):
         n, favourite, others_v = float(counts_v.sum()), int(counts_v.argmax()), counts_jv.sum(axis=0) - counts_v
         share = float(counts_v[favourite]) / max(n, 1.0)

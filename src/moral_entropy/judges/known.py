@@ -356,7 +356,7 @@ def _clusters(run: Run, question: Question, items: pl.Series, column: str | None
 def _column(run: Run, question: Question, items: pl.Series, name: str, purpose: str, *, allow_mixed: bool) -> pl.Series:
     """Return a column of the votes by item; refuse items with several values, unless they are allowed."""
     here = pl.col("question") == question.name
-    if name == "domain":
+    if name in ("domain", run.manifest["columns"].get("domain")):
         rows = run.table("items", where=here).select("item", value=pl.col("domain").cast(pl.String))
         return items.to_frame("item").join(rows, on="item", how="left", maintain_order="left")["value"]
     votes = run.table("votes", where=here)

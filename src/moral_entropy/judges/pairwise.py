@@ -233,8 +233,7 @@ def _ranking(question: str, votes: Comparisons, names: list[str], fitted: Streng
         draws = rng.multivariate_normal(fitted.strength_n, covariance, RANK_DRAWS, method="cholesky")
     else:
         draws = fitted.strength_n + spread_n * rng.standard_normal((RANK_DRAWS, n_names))
-    rank_sn = (-draws).argsort(axis=1).argsort(axis=1) + 1
-    tail = (1.0 - mass) / 2
+    rank_sn, tail = (-draws).argsort(axis=1).argsort(axis=1) + 1, (1.0 - mass) / 2
     ranks = np.quantile(rank_sn, [tail, 1.0 - tail], axis=0, method="nearest").astype(int)
     score_v = np.array([1.0, 0.0, 0.5])[votes.outcome_v]
     n_votes = np.bincount(votes.first_v, minlength=n_names) + np.bincount(votes.second_v, minlength=n_names)
@@ -262,9 +261,8 @@ def _positions(question: str, votes: Comparisons, judges: list[str], fitted: Str
         order, order_se = float(fitted.order_j[j]), float(spread[n_names + j])
         # By the delta method: a point of bias for so much order effect, at least half of what it is near 0.
         per = bias / order if abs(order) > 1e-6 else 0.25
-        log_se = float(spread[n_names + n_orders + j])
-        steep = float(fitted.discrimination_j[j])
-        ends = (steep, steep * math.exp(-half * log_se), steep * math.exp(half * log_se))
+        steep, log_half = float(fitted.discrimination_j[j]), half * float(spread[n_names + n_orders + j])
+        ends = (steep, steep * math.exp(-log_half), steep * math.exp(log_half))
         steepness = ends if n_orders > 1 else (None,) * 3
         rows.append((question, judges[j] if n_orders > 1 or len(judges) == 1 else ALL, int(here.sum()), bias,
                      bias - half * per * order_se, bias + half * per * order_se, *steepness))  # fmt: skip

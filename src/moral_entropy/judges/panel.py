@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from scipy.special import log_softmax, stdtrit
 
+from moral_entropy.judges.estimates import CLEAR
 from moral_entropy.judges.known import ENOUGH, KnownItems, vote_matrix
 from moral_entropy.judges.values import schema
 from moral_entropy.runs.run import Run
@@ -106,25 +107,28 @@ def _halves(panel: Panel) -> list[tuple[Ints, Floats, Floats, Floats]]:
     return halves
 
 
-def added_by_each(panel: Panel) -> pl.DataFrame:
-    """Compute what every judge adds to those who are not counted with it: `ADDED`, a row per judge.
+def added_by_each(panel: Panel, order: list[int]) -> pl.DataFrame:
+    """Compute what every judge adds to those who are kept before it: `ADDED`, a row per judge of `order`.
 
-    `nats` is the log score of the right label with the judge less that without, mean per item; `saved` the share of
-    items labelled right with the judge and wrong without, less the opposite. Each has its standard error.
+    Kept are those who add nats `CLEAR`ly and are not counted with one who is kept. `nats` is the log score of the right
+    label with the judge less that without, mean per item; `saved` the share of items labelled right with the judge and
+    wrong without, less the opposite. Each has its standard error.
     """
-    halves = _halves(panel)
+    halves, members, rows = _halves(panel), list[int](), list[tuple[float, ...]]()
     weight_i = np.concatenate([weight_i for _, weight_i, _, _ in halves])
-    rows = []
-    for j in range(len(panel.judges)):
+    for j in order:
         nats, saved = [], []
+        before_j = [i for i in members if panel.group_j[i] != panel.group_j[j]]
         for gold_i, _, log_k, log_jik in halves:
-            before_ik = log_k + log_jik[[i for i in panel.originals if i != panel.group_j[j]]].sum(axis=0)
+            before_ik = log_k + log_jik[before_j].sum(axis=0)
             after_ik = before_ik + log_jik[j]
             log_before_i, log_after_i = (log_softmax(log_ik, axis=1)[np.arange(len(gold_i)), gold_i]
                                          for log_ik in (before_ik, after_ik))  # fmt: skip
             nats.append(log_after_i - log_before_i)
             saved.append(1.0 * (highest(after_ik) == gold_i) - (highest(before_ik) == gold_i))
         rows.append((*_mean(np.concatenate(nats), weight_i), *_mean(np.concatenate(saved), weight_i)))
+        if rows[-1][0] > CLEAR * rows[-1][1] and before_j == members:
+            members.append(j)
     return pl.DataFrame(rows, schema=ADDED, orient="row")
 
 

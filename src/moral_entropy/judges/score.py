@@ -129,8 +129,7 @@ def score(
     """
     run, value_by_label = as_run(run), values_by_label(values)
     mass = run.interval if interval is None else interval
-    rows: list[tuple[Any, ...]] = []
-    gaps: list[tuple[Any, ...]] = []
+    rows, gaps = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
     notes: list[str] = []
     for part in questions_of(run, question):
         reference = known_items(run, part, roles=roles, cluster_column=cluster_column)

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.findings import many
-from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
+from moral_entropy.judges.estimates import CLEAR, Answers, Estimate, corrected_means, known_mean
 from moral_entropy.judges.findings import SIDE
 from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of, vote_matrix
 from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
@@ -24,15 +24,12 @@ from moral_entropy.judges.panel import ADDED, PANELS, Panel, added_by_each, best
 from moral_entropy.judges.people import may_replace
 from moral_entropy.judges.values import bounded, quantities, schema
 from moral_entropy.options import JudgeOptions, values_by_label
-from moral_entropy.runs.run import Run, as_run
+from moral_entropy.runs.run import Question, Run, as_run
 from moral_entropy.ties import DECIMALS, highest, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 MOST_ITEMS_VOTED = 0.5
 """Share of the items that judges must vote on, in the median, for panels of them to be compared."""
-
-CLEAR = 1.645
-"""Standard errors from which a gain or a loss is clear: one chance in twenty."""
 
 CLEARLY = (1.5, 4.0)
 """How many times more probable a label must be than that of the best judge to replace it: the first where this gets
@@ -60,8 +57,8 @@ class Judges:
     frame
         One row per question and judge, best first: `JUDGES`. `right` is the share of known answers that the judge
         gave, `right_all` the share of all its votes that are right, `agrees` how often it says what the others let one
-        expect, `nats` and `saved` what it adds to them, `advice` whether to keep it. Judges are ranked by `right_all`,
-        without enough known answers by `agrees`.
+        expect, `nats` and `saved` what it adds to those kept above it, `advice` whether to keep it. Judges are ranked
+        by `right_all`, without enough known answers by `agrees`.
     panels
         The best panel of every size: `PANELS`.
     effective
@@ -102,41 +99,39 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
         Who they are, and how the test of replacement is made.
     """
     run, options = as_run(run), options or JudgeOptions()
-    parts = []
-    for question in questions_of(run, options.question):
-        reference = known_items(run, question, roles=options.roles, cluster_column=options.cluster_column)
-        parts.append(_of_question(run, reference, options))
+    parts = [_of_question(run, question, options) for question in questions_of(run, options.question)]
     joined = {name: pl.concat([getattr(part, name) for part in parts]) for name in ("frame", *TABLES)}
     return Judges(**joined, notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
 
 
-def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judges:
+def _of_question(run: Run, question: Question, options: JudgeOptions) -> Judges:
+    reference = known_items(run, question, roles=options.roles, cluster_column=options.cluster_column)
     panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
     graded = 1 < len(panel.judges) <= MOST_JUDGES and reference.n_known >= ENOUGH
-    frame = _frame(panel, added_by_each(panel) if graded else None, mass)
+    frame = _frame(panel, graded, mass)
     # A crowd whose members vote on few items each is no panel to choose from.
     complete = graded and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
     effective = effective_judges(panel, mass) if complete else None
-    worth_rows = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
-    worth = pl.DataFrame(worth_rows, schema=EFFECTIVE, orient="row")
     labels, label_note = _labels(run, reference, frame)
-    pair_notes: list[str] = []
-    ranking, positions = RANKING.to_frame(), POSITIONS.to_frame()
-    if is_pairwise(run, reference.question):
-        ranking, positions, pair_notes = rank_pairs(run, reference.question, mass)
+    ranking, positions, pair_notes = RANKING.to_frame(), POSITIONS.to_frame(), list[str]()
+    if is_pairwise(run, question):
+        ranking, positions, pair_notes = rank_pairs(run, question, mass)
     panels = best_panels(panel) if complete else PANELS.to_frame()
-    quantity = quantities(reference.question, values_by_label(options.values, options.called("values")))[0]
+    quantity = quantities(question, values_by_label(options.values, options.called("values")))[0]
     replace = may_replace(run, reference, quantity, options.epsilon)
     notes = (*reference.notes, *label_note, *pair_notes, *_notes(run, panel))
+    worth_rows = [(question.name, len(panel.judges), *effective)] if effective else []
+    worth = pl.DataFrame(worth_rows, EFFECTIVE, orient="row")
     return Judges(frame, panels, worth, replace, labels, ranking, positions, notes)
 
 
-def _frame(panel: Panel, added: pl.DataFrame | None, mass: float) -> pl.DataFrame:
-    rows = [_row(panel, j, mass) | ({} if added is None else added.row(j, named=True))
-            for j in range(len(panel.judges))]  # fmt: skip
-    order = "right_all" if panel.reference.n_known >= ENOUGH else "agrees"
-    rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(order) or -1.0, DECIMALS), rows[j]["judge"]))
+def _frame(panel: Panel, graded: bool, mass: float) -> pl.DataFrame:
+    rows = [_row(panel, j, mass) for j in range(len(panel.judges))]
+    by = "right_all" if panel.reference.n_known >= ENOUGH else "agrees"
+    rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(by) or -1.0, DECIMALS), rows[j]["judge"]))
+    added = added_by_each(panel, rank).to_dicts() if graded else []
     for place, j in enumerate(rank):
+        rows[j] |= added[place] if graded else {}
         rows[j]["advice"] = _advice(panel, rows[j], [rows[i]["judge"] for i in rank[:place]])
     return pl.DataFrame([{name: rows[j].get(name) for name in JUDGES} for j in rank], schema=JUDGES)
 
@@ -193,7 +188,7 @@ def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
     if row["nats"] + CLEAR * row["nats_se"] < 0:
         return f"drop: {right}, and the panel is better without it"
     if row["nats"] - CLEAR * row["nats_se"] <= 0:
-        return f"spare: {right}, and it adds nothing that can be told from luck"
+        return f"spare: {right}, and what it adds to those kept cannot be told from luck"
     if row["saved"] <= 0:
         return f"keep: {right}; labels are surer with it, though no more often right"
     return f"keep: {right}; {100 * row['saved']:.1f} labels in 100 more are right with it"
@@ -242,12 +237,11 @@ def _notes(run: Run, panel: Panel) -> Iterator[str]:
     name, n_judges = panel.reference.question.name, len(panel.judges)
     if n_judges > MOST_JUDGES:
         yield f"{name}: {n_judges:,} judges are a crowd; what each adds is not computed for more than {MOST_JUDGES}."
-    findings = run.findings.filter(check=SIDE, question=name)
     if panel.reference.n_known < ENOUGH:
         yield (
             f"{name}: {many(panel.reference.n_known, 'known answer')}; judges are ranked by how often they agree with "
             "the majority of the others, so that an error that most share counts as right. "
             f"{ENOUGH} random known answers or more rank them fairly."
         )
-    for row in findings.iter_rows(named=True):
+    for row in run.findings.filter(check=SIDE, question=name).iter_rows(named=True):
         yield f"{name}: {row['text']} {row['meaning']} {row['remedy']}"

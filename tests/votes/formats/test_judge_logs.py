@@ -62,7 +62,7 @@ def test_scorers_of_inspect_are_judges_and_epochs_are_items(write, spelt):
     assert spelt(votes) == [
         ("1", "mild", "C"), ("1", "strict", "C"), ("1#2", "mild", "C"), ("1#2", "strict", "I"), ("3", "strict", "I"),
     ]  # fmt: skip
-    assert votes.reading.dropped == {"judge without a verdict": 1, "no label": 1, "sample that failed": 1}
+    assert votes.reading.dropped == {"mild without a verdict": 1, "no label": 1, "sample that failed": 1}
     assert votes.domains == ("openai/gpt-4o",)
     assert votes.texts.to_list() == ["ask 1", "ask 1", "ask 2", "ask 3"]
 
@@ -126,9 +126,12 @@ def test_model_graded_assertions_of_promptfoo_are_judges(write, spelt):
         ("1/sys-a", "openai:gpt-4o", "pass"), ("1/sys-a", "openai:gpt-4o#2", "pass"),
     ]  # fmt: skip
     assert votes.reading.dropped == {
-        "assertion that no model graded": 1, "judge without a verdict": 1, "no label": 1, "output that failed": 1,
+        "assertion that no model graded": 1, "ollama:llama without a verdict": 1, "no label": 1,
+        "output that failed": 1,
     }  # fmt: skip
     assert votes.domains == ("sys-a", "sys-b")
+    # Answers to the same test are one cluster.
+    assert votes.kept["sample"].unique().sort().to_list() == ["0", "1"]
     assert votes.ballots[0].labels[votes.ballots[0].positive] == "pass"
 
 
@@ -163,7 +166,7 @@ def test_one_record_per_item_and_judge(write, spelt):
     lines = "\n".join(json.dumps({"item": i, "judge": who, "output": text, "system": "s"}) for i, who, text in said)
     votes = read_votes(write(lines, "judged.jsonl"))
     assert spelt(votes) == [(1, "gpt", "A"), (1, "llama", "B"), (2, "llama", "B")]
-    assert votes.reading.dropped == {"judge without a verdict": 1}
+    assert votes.reading.dropped == {"gpt without a verdict": 1}
 
 
 def test_records_with_a_column_of_labels_are_a_table(write, spelt):
@@ -186,7 +189,7 @@ def test_model_graded_evals_of_openai(write, spelt):
     ]
     votes = read_votes(write("\n".join(map(json.dumps, lines)), "run.jsonl"), domain="system")
     assert spelt(votes) == [("fact.1", "gpt-4o", "A"), ("fact.2", "gpt-4o", "B")]
-    assert votes.reading.dropped == {"judge without a verdict": 1, "no label": 1}
+    assert votes.reading.dropped == {"gpt-4o without a verdict": 1, "no label": 1}
     assert votes.domains == ("sys-a",)
 
 
@@ -227,7 +230,7 @@ def test_a_test_run_of_deepeval(tmp_path):
     assert votes.questions == ("Correctness", "Faithfulness")
     assert votes.annotators.to_list() == ["gpt-4.1", "o4-mini"]
     assert votes.ballots[0].counts_ik.tolist() == [[0, 1], [0, 1], [1, 0]]
-    assert votes.reading.dropped == {"judge without a verdict": 2}
+    assert votes.reading.dropped == {"o4-mini without a verdict": 2}
 
 
 def test_samples_of_lm_evaluation_harness(tmp_path):

@@ -105,7 +105,7 @@ def _add_sample(
                 votes.add_vote(item, scorer, question, part)
             for n, grade in enumerate(grades):
                 judge = names[n] if len(names) == len(grades) else f"{scorer}/{n + 1}"
-                votes.add_vote(item, judge, question, grade, missing=f"{judge} without a verdict")
+                votes.add_vote(item, judge, question, grade)
 
 
 def _read_log(path: Path) -> tuple[Record, list[Record]]:
@@ -170,12 +170,13 @@ def read_promptfoo(path: Path, log: ReadingLog) -> pl.DataFrame:
     multiple = [name for name in ("provider", "prompt") if len({_named(row, name) for row in rows}) > 1]
     votes = ExportedVotes(path.name, "promptfoo", log, judges=True)
     for row, parts in zip(rows, parts_of, strict=True):
-        test, output = mapping(row.get("testCase")), at(row, "response", "output")
+        test, text = mapping(row.get("testCase")), at(row, "response", "output")
         test_id = first_of(row.get("vars"), "id", "item", "case_id") or at(test, "metadata", "id")
-        test_id = test_id or test.get("description") or first_of(row, "testIdx", "id") or 0
-        item = "/".join([str(test_id), *(_named(row, name) for name in multiple)])
-        about = scalars(row.get("vars")) | scalars(test.get("metadata")) | {"system": _named(row, "provider")}
-        votes.add_item(item, about | {"text": output if isinstance(output, str) else None})
+        test_id = str(test_id or test.get("description") or first_of(row, "testIdx", "id") or 0)
+        item = "/".join([test_id, *(_named(row, name) for name in multiple)])
+        # Answers to the same test are one cluster.
+        facts = {"system": _named(row, "provider"), "sample": test_id, "text": text if isinstance(text, str) else None}
+        votes.add_item(item, scalars(row.get("vars")) | scalars(test.get("metadata")) | facts)
         if first_of(row, "error") is not None and row.get("failureReason") == 2:
             log.drop("output that failed", 1)
         times: Counter[tuple[str, str]] = Counter()

@@ -223,8 +223,8 @@ MOST_CHOICES = 20
 FREE_TEXT_FROM = 6
 """Fewer answers than this are too few to tell free text from labels."""
 
-NO_VERDICT = "judge without a verdict"
-"""Why there is no vote of a language model that was asked for one."""
+NO_VERDICT = " without a verdict"
+"""Why there is no vote of a language model that was asked for one, after its name."""
 
 ITEM_KEY, QUESTION_KEY = "moral_entropy_item", "moral_entropy_question"
 """Under these names our exports for annotation tools remember which item and question of a run a record is about."""
@@ -263,7 +263,7 @@ class ExportedVotes:
     """
 
     def __init__(self, name: str, tool: str, log: ReadingLog, *, judges: bool = False) -> None:
-        self.name, self.tool, self.log, self.missing = name, tool, log, NO_VERDICT if judges else "no label"
+        self.name, self.tool, self.log, self.judges = name, tool, log, judges
         self.votes: list[Vote] = []
         self.facts: dict[Any, dict[str, Any]] = {}
 
@@ -272,8 +272,8 @@ class ExportedVotes:
         present = {name: value for name, value in facts.items() if value is not None}
         self.facts.setdefault(_id(item), {}).update(present)
 
-    def add_vote(self, item: Any, annotator: Any, question: Any, label: Any, *, missing: str = "") -> None:
-        """Add a vote; a list or tuple chooses all its labels, and none at all is counted, as `missing` says."""
+    def add_vote(self, item: Any, annotator: Any, question: Any, label: Any) -> None:
+        """Add a vote; a list or tuple chooses all its labels, and none at all is counted, of judges by their names."""
         choice: str | tuple[str, ...] | None
         if isinstance(label, (list, tuple)):
             choice = tuple(dict.fromkeys(name for part in label if (name := canonical_label(part)) is not None))
@@ -283,7 +283,7 @@ class ExportedVotes:
             annotator = None
             self.log.note(NOBODY_NAMED)
         if choice is None:
-            self.log.drop(missing or self.missing, 1)
+            self.log.drop(f"{_id(annotator)}{NO_VERDICT}" if self.judges else "no label", 1)
         else:
             self.votes.append((_id(item), _id(annotator), str(question), choice))
 
