@@ -28,7 +28,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.files import flush, move, refused_by_system, write_text
+from moral_entropy.files import flush, move, refused_by_system, whole_file, write_text
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.stopping import unfinished, uninterrupted
 
@@ -455,6 +455,13 @@ def note_files(folder: Path, names: Iterable[str]) -> None:
     """Note the digests of files that were just written into a run folder."""
     digests = read_manifest(folder).get(FILES, {})
     change_manifest(folder, **{FILES: digests | {name: digest_of(folder / name) for name in names}})
+
+
+def write_rows(folder: Path, name: str, rows: pl.DataFrame) -> None:
+    """Write a small table into a run folder, whole or not at all, and note its digest."""
+    with whole_file(folder / f"{name}.parquet") as partial:
+        rows.write_parquet(partial, compression="zstd")
+    note_files(folder, [f"{name}.parquet"])
 
 
 def changed_files(path: str | Path) -> list[str]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from moral_entropy.errors import RunFolderError, UsageError, refuse_forked
-from moral_entropy.files import whole_file
 from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
@@ -26,11 +25,11 @@ from moral_entropy.runs.folder import (
     MANIFEST,
     checked_folder,
     digest_of,
-    note_files,
     read_manifest,
     read_table,
     scan_table,
     write_manifest,
+    write_rows,
     write_table,
     writing,
 )
@@ -305,10 +304,12 @@ class Run:
 
     def check(self, *, maximum: Sequence[str] = (), minimum: Sequence[str] = (), strict: bool = False) -> list[Limit]:
         """Check figures of the run against limits, as `maximum=["uncertain=0.1"]`; each has an `outcome`."""
+        from moral_entropy.rules.advice import with_leading_rates
         from moral_entropy.rules.gate import check_limits
-        from moral_entropy.verdict.figures import leading_rates, run_figures
+        from moral_entropy.verdict.figures import run_figures
 
-        return check_limits(leading_rates(self), maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
+        rates = with_leading_rates(self.rules, expected=self.model == "mixed")
+        return check_limits(rates, maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 
     def export(
         self, out: str | Path, *, to: Layout = "csv", force: bool = False, group: str | None = None,
@@ -470,6 +471,4 @@ def add_findings(run: Run, findings: Iterable[Finding]) -> None:
     """Write findings into a run folder, keeping earlier figures that were not found again this time."""
     frame = findings_frame(mute(findings, run.manifest["options"].get("verdict", {}).get("ignore", ())))
     earlier = run.findings.join(frame, on=["check", "metric"], how="anti", maintain_order="left")
-    with whole_file(run.folder / "findings.parquet") as partial:
-        pl.concat([earlier, frame]).write_parquet(partial, compression="zstd")
-    note_files(run.folder, ["findings.parquet"])
+    write_rows(run.folder, "findings", pl.concat([earlier, frame]))

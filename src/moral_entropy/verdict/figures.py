@@ -30,8 +30,7 @@ from moral_entropy.rules.advice import accuracy_rows, with_leading_rates, wrong_
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.ties import DECIMALS, TIE, labels_of, tie_key
-from moral_entropy.votes.table import Floats
+from moral_entropy.ties import DECIMALS, TIE, labels_of
 
 KEYS = ["question", "item"]
 
@@ -100,20 +99,17 @@ def wrong_if_independent(consensus: Consensus, fit: QuestionFit) -> tuple[float,
     if n_voted < FEWEST_ITEMS or ballot.n_votes < VERY_THIN * np.count_nonzero(ballot.votes_i):
         return None
     published = np.arange(ballot.n_items), fit.label_i
-    paper_i, own_i = 1.0 - _paper_p(consensus, fit)[published], 1.0 - fit.p_ik[published]
+    # The mode of the paper's model, which begins at the vote shares.
+    options = replace(consensus.options, model="paper")
+    posterior = log_posterior(consensus.votes, ballot, fit.patterns, consensus.priors, options)
+    sample = posterior.sample(SAMPLE_VOTES)
+    mode = maximise(sample, share_start(sample), tolerance=NEAR_ENOUGH, max_passes=MAX_PASSES).at
+    paper_ik = fit.patterns.spread(score(fit.patterns, posterior.states, mode, options.threads)[0])
+    paper_i, own_i = 1.0 - paper_ik[published], 1.0 - fit.p_ik[published]
     weight_i = ballot.count_i / ballot.count_i.sum()
     ends = float(weight_i @ paper_i), float(weight_i @ own_i)
     chance = NORMAL_90 * math.sqrt(float(weight_i**2 @ (paper_i * (1.0 - paper_i))))
     return max(min(ends) / MARGIN - chance, 0.0), min(max(ends) * MARGIN + chance, 1.0)
-
-
-def _paper_p(consensus: Consensus, fit: QuestionFit) -> Floats:
-    """Compute label probabilities at the mode of the paper's model, which begins at the vote shares."""
-    patterns, options = fit.patterns, replace(consensus.options, model="paper")
-    posterior = log_posterior(consensus.votes, fit.ballot, patterns, consensus.priors, options)
-    sample = posterior.sample(SAMPLE_VOTES)
-    mode = maximise(sample, share_start(sample), tolerance=NEAR_ENOUGH, max_passes=MAX_PASSES).at
-    return patterns.spread(score(patterns, posterior.states, mode, options.threads)[0])
 
 
 def wrong_by(run: Run, column: str) -> pl.Expr:
@@ -129,49 +125,36 @@ def mean_over_items(run: Run, value: pl.Expr) -> float:
     return float(mean.collect(engine="streaming").item() or 0.0)
 
 
-def leading_rates(run: Run) -> pl.DataFrame:
-    """Return the audit of rules with the rates that lead by their plain names."""
-    return with_leading_rates(run.rules, expected=run.model == "mixed")
-
-
 def pooled_rates(run: Run, reference: str = "consensus") -> dict[tuple[str, str], dict[str, Any]]:
     """Return figures of rules pooled over questions and domains, by rule and metric.
 
     With more than two labels `disagreement` is about the label itself: an item labelled wrong differs on two of its
     labels when each is graded against the rest.
     """
-    frame = leading_rates(run).filter(reference=reference, domain=ALL)
+    frame = with_leading_rates(run.rules, expected=run.model == "mixed").filter(reference=reference, domain=ALL)
     pooled = frame.filter(pl.col("metric") != "disagreement", question=ALL, label=ALL).drop_nulls("value").to_dicts()
     wrong = [row for row in wrong_rows(frame) if row["value"] is not None]
     rows = [row for row in (*pooled, *wrong, *accuracy_rows(frame)) if row["question"] == ALL]
     return {(row["rule"], row["metric"]): row for row in rows}
 
 
-def best_reference(run: Run) -> str:
-    """Name what the rules of a run are held against first: gold where there is any, else the consensus."""
-    return "gold" if "gold" in run.rules["reference"] else "consensus"
-
-
-def rule_groups(run: Run) -> list[list[str]]:
-    """Group the audited rules: those of a group give every item the same label."""
-    like = pl.coalesce(pl.col("same_as").replace("", None), "rule").str.join("\n")
-    alike = run.table("audit_rules").group_by("rule", maintain_order=True).agg(like=like)
-    return alike.group_by("like", maintain_order=True).agg("rule")["rule"].to_list()
-
-
 def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]:
     """Return the rules, pooled over questions and domains: names (of rules that label alike), reference, figures.
 
-    With two labels the figures are fpr, fnr, fdr, for, disagreement and accuracy; with more, the last two alone, of
-    those rules that name one label. The consensus itself is among them where they are held against gold.
+    They are held against gold where there is any, else against the consensus, unless a reference is named. With two
+    labels the figures are fpr, fnr, fdr, for, disagreement and accuracy; with more, the last two alone, of those rules
+    that name one label. The consensus itself is among them where they are held against gold.
     """
-    reference = reference or best_reference(run)
+    reference = reference or ("gold" if "gold" in run.rules["reference"] else "consensus")
     rates, metrics = pooled_rates(run, reference), METRICS
     if run.model == "mixed" and reference == "consensus":
         metrics += tuple(f"thresholded_{name}" for name in METRICS)
     metrics = () if any(question.positive is None for question in run.questions) else metrics
+    like = pl.coalesce(pl.col("same_as").replace("", None), "rule").str.join("\n")
+    alike = run.table("audit_rules").group_by("rule", maintain_order=True).agg(like=like)
+    groups = alike.group_by("like", maintain_order=True).agg("rule")["rule"].to_list()
     matches = []
-    for group in [*rule_groups(run), *([["consensus"]] if reference == "gold" else [])]:
+    for group in [*groups, *([["consensus"]] if reference == "gold" else [])]:
         # With more than two labels a rule that names one label stands for those that label alike.
         names = sorted(group, key=lambda name: (name, "accuracy") not in rates)
         if (names[0], "accuracy") in rates:
@@ -180,20 +163,6 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
                        for metric, row in rows.items()}  # fmt: skip
             matches.append({"names": names, "reference": reference, "figures": figures})
     return matches
-
-
-def ends_in_percent(low: float, high: float) -> tuple[str, str]:
-    """Show the ends of an interval of a share in per cent, rounded outward.
-
-    Examples
-    --------
-    >>> ends_in_percent(0.00951, 0.0311), ends_in_percent(0.209, 0.221)
-    (('0.9', '3.2'), ('20', '23'))
-    """
-    digits = 1 if high < 0.0995 else 0
-    units = math.floor(tie_key(low * 100 * 10**digits)), math.ceil(tie_key(high * 100 * 10**digits))
-    lower, upper = (f"{max(unit, 0) / 10**digits:z.{digits}f}" for unit in units)
-    return lower, upper
 
 
 # --- What `check` can put limits on -----------------------------------------------------------------------------------
@@ -219,11 +188,14 @@ def run_figures(run: Run, *, annotators: bool = True, domains: bool = True) -> d
     rows = {_name("alpha", row): {name: row[name] for name in _row(None)} for row in alphas.to_dicts()}
     figures |= {"alpha": next(iter(rows.values()), _row(None)), **rows}
     # Without checked labels there is no value, and no limit holds.
-    figures |= {"error": _row(None), "accuracy": _row(None)}
-    if (error := run.verdict.error) is not None:
+    error, figures["error"], figures["accuracy"] = run.verdict.error, _row(None), _row(None)
+    if error is not None:
         figures["error"] = _row(error.value, error.low, error.high, error.checked)
         figures["accuracy"] = _row(1.0 - error.value, 1.0 - error.high, 1.0 - error.low, error.checked)
-    figures["annotators.below_chance"] = _below_chance(run)
+    people = run.annotators.drop_nulls("below_chance")
+    surely = pl.Series(surely_below_chance(people["below_chance"].to_numpy(), people["n_votes"].to_numpy()))
+    n_people, n_worse = people["annotator"].n_unique(), people.filter(surely)["annotator"].n_unique()
+    figures["annotators.below_chance"] = _row(n_worse / n_people if n_people else None, n=n_people)
     return figures | (dict(_annotators(run)) if annotators else {})
 
 
@@ -246,16 +218,6 @@ def _uncertain(run: Run, scopes: Iterable[tuple[str, ...]]) -> Iterator[tuple[st
         rows = sums.drop_nulls(scope).group_by(scope, maintain_order=True).agg(total) if scope else sums.select(total)
         for row in rows.iter_rows(named=True):
             yield _name("uncertain", row), _row(row["value"] / max(row["count"], 1.0), n=round(row["count"]))
-
-
-# --- Annotators ---------------------------------------------------------------------------------------------------
-
-
-def _below_chance(run: Run) -> Row:
-    rows = run.annotators.select("annotator", "below_chance", "n_votes").drop_nulls("below_chance")
-    surely = surely_below_chance(rows["below_chance"].to_numpy(), rows["n_votes"].to_numpy())
-    worse = rows.with_columns(worse=pl.Series(surely)).group_by("annotator").agg(pl.col("worse").any())["worse"]
-    return _row(float(worse.sum()) / len(worse) if len(worse) else None, n=len(worse))
 
 
 def _annotators(run: Run) -> Iterator[tuple[str, Row]]:
