@@ -70,7 +70,7 @@ def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequenc
 
 def figure_specs(run: Run) -> Iterator[tuple[str, Spec]]:
     """Return every figure by name, as a Vega-Lite specification that holds its data."""
-    rates, reference = rate_frame(run), "gold" if "gold" in run.rules["reference"] else "consensus"
+    rates, reference = rate_frame(run), "gold" if "gold" in run.table("audit")["reference"] else "consensus"
     rates = rates.filter(reference=reference) if rates.height else rates
     targets = [target for question in run.questions for target, _ in question.targets][:MAX_NAMES]
     rows = [

@@ -80,7 +80,9 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     items = pl.concat(pieces).head(max_items)
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
-    votes, texts = _votes(run, keyed), _texts(run, items)
+    votes = _votes(run, keyed)
+    no_texts = pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32})
+    texts = _texts(run, items) if run.has("texts") else no_texts
     items = with_alternatives(run, items)
     items, votes = with_steps(run, items, votes)
     items = items.with_columns(pl.col("item").cast(pl.String))
@@ -137,8 +139,6 @@ def text_cut(n_texts: int) -> int:
 
 
 def _texts(run: Run, items: pl.DataFrame) -> pl.DataFrame:
-    if not run.has("texts"):
-        return pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32})
     rows = run.scan("texts").join(items.lazy().select("item").unique(), on="item").drop_nulls("text").sort("item")
     frame, length = rows.collect(), pl.col("text").str.len_chars()
     cut = pl.col("text").str.slice(0, text_cut(frame.height))

@@ -453,8 +453,9 @@ def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
 
 def note_files(folder: Path, names: Iterable[str]) -> None:
     """Note the digests of files that were just written into a run folder."""
-    digests = read_manifest(folder).get(FILES, {})
-    change_manifest(folder, **{FILES: digests | {name: digest_of(folder / name) for name in names}})
+    facts, unbroken = _read_sealed(folder)
+    digests = facts.get(FILES, {}) | {name: digest_of(folder / name) for name in names}
+    write_manifest(folder, facts | {FILES: digests}, unbroken=unbroken)
 
 
 def write_rows(folder: Path, name: str, rows: pl.DataFrame) -> None:

@@ -126,6 +126,7 @@ class Run:
     tables: Mapping[str, Table | pl.DataFrame] = field(default_factory=dict)
     path: Path | None = None
     consensus: Consensus | None = None
+    _frames: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -175,10 +176,6 @@ class Run:
         if self.path is None or name in self.tables or not self.has(name):
             return self.table(name).lazy()
         return scan_table(self.path, name)
-
-    @cached_property
-    def _frames(self) -> dict[str, pl.DataFrame]:
-        return {}
 
     @property
     def items(self) -> pl.DataFrame:
@@ -351,7 +348,7 @@ class Run:
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: tables are made; the consensus stays where it was fitted."""
         frames = {name: self.table(name) for name in self.tables}
-        return {"manifest": self.manifest, "tables": frames, "path": self.path, "consensus": None}
+        return {"manifest": self.manifest, "tables": frames, "path": self.path, "consensus": None, "_frames": {}}
 
     def markdown(self) -> str:
         """Return the first screen as Markdown."""
@@ -455,7 +452,7 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
-    frame = as_run(run).findings.drop("code", strict=False)
+    frame = as_run(run).table("findings").drop("code", strict=False)
     level = pl.when(pl.col("level").is_in(list(RANK))).then("level").otherwise(pl.lit("info"))
     texts = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
     return [Finding(**row) for row in texts.with_columns(level=level).iter_rows(named=True)]

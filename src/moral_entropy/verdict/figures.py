@@ -131,7 +131,9 @@ def pooled_rates(run: Run, reference: str = "consensus") -> dict[tuple[str, str]
     With more than two labels `disagreement` is about the label itself: an item labelled wrong differs on two of its
     labels when each is graded against the rest.
     """
-    frame = with_leading_rates(run.rules, expected=run.model == "mixed").filter(reference=reference, domain=ALL)
+    frame = with_leading_rates(run.table("audit"), expected=run.model == "mixed").filter(
+        reference=reference, domain=ALL
+    )
     pooled = frame.filter(pl.col("metric") != "disagreement", question=ALL, label=ALL).drop_nulls("value").to_dicts()
     wrong = [row for row in wrong_rows(frame) if row["value"] is not None]
     rows = [row for row in (*pooled, *wrong, *accuracy_rows(frame)) if row["question"] == ALL]
@@ -145,7 +147,7 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
     labels the figures are fpr, fnr, fdr, for, disagreement and accuracy; with more, the last two alone, of those rules
     that name one label. The consensus itself is among them where they are held against gold.
     """
-    reference = reference or ("gold" if "gold" in run.rules["reference"] else "consensus")
+    reference = reference or ("gold" if "gold" in run.table("audit")["reference"] else "consensus")
     rates, metrics = pooled_rates(run, reference), METRICS
     if run.model == "mixed" and reference == "consensus":
         metrics += tuple(f"thresholded_{name}" for name in METRICS)
@@ -192,7 +194,7 @@ def run_figures(run: Run, *, annotators: bool = True, domains: bool = True) -> d
     if error is not None:
         figures["error"] = _row(error.value, error.low, error.high, error.checked)
         figures["accuracy"] = _row(1.0 - error.value, 1.0 - error.high, 1.0 - error.low, error.checked)
-    people = run.annotators.drop_nulls("below_chance")
+    people = run.table("annotator_summary").drop_nulls("below_chance")
     surely = pl.Series(surely_below_chance(people["below_chance"].to_numpy(), people["n_votes"].to_numpy()))
     n_people, n_worse = people["annotator"].n_unique(), people.filter(surely)["annotator"].n_unique()
     figures["annotators.below_chance"] = _row(n_worse / n_people if n_people else None, n=n_people)
@@ -248,7 +250,7 @@ def annotator_shares(run: Run, labels: pl.LazyFrame | None) -> pl.DataFrame:
     annotator = pl.col("annotator").cast(pl.String)
     if labels is None:
         right = pl.col("gold_accuracy") * pl.col("gold_votes")
-        counts = run.annotators.lazy().select("question", annotator, right=right, n="gold_votes")
+        counts = run.table("annotator_summary").lazy().select("question", annotator, right=right, n="gold_votes")
     else:
         votes = run.scan("votes") if run.has("votes") else pl.LazyFrame(schema=SCHEMAS["votes"])
         right = pl.col("count") * (pl.col("label") == pl.col("truth"))

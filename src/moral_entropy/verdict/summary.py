@@ -292,7 +292,7 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
     right, n = ("gold_accuracy", "gold_votes") if by_gold else (1.0 - pl.col("disagreement_others"), "n_votes")
     # Raters of a scale have findings of their own: to be a level off is no error of that kind.
     scales = [question.name for question in run.questions if question.levels and not by_gold]
-    people = run.annotators.with_columns(right=right, n=n).drop_nulls("right")
+    people = run.table("annotator_summary").with_columns(right=right, n=n).drop_nulls("right")
     people = people.filter(pl.col("n") >= FEW_VOTES, ~pl.col("question").is_in(scales))
     whom = "known answers" if by_gold else "the majority of the others"
     for (question, _), frame in people.group_by("question", "part", maintain_order=True):

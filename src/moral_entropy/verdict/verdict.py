@@ -196,7 +196,7 @@ def checks_of(run: Run) -> Checks | None:
     if rows.height:
         return _by_hand(run, rows)
     is_evidence = run.manifest.get("use_gold") or "gold" in run.manifest["guessed"]
-    if is_evidence or "gold" not in run.rules["reference"]:
+    if is_evidence or "gold" not in run.table("audit")["reference"]:
         return None
     n_all, n_gold, squares, wrong = gold_sums(run).select(pl.col("items", "n", "squares", "wrong").sum()).row(0)
     if not n_gold:
