@@ -39,7 +39,7 @@ from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, m
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
 from moral_entropy.verdict.figures import label_facts
-from moral_entropy.verdict.sheet import add_sheet, keep_sheets, open_sheet, spot_checks, with_answers
+from moral_entropy.verdict.sheet import add_sheet, open_sheet, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Votes
 
@@ -126,7 +126,7 @@ def write_run(
 ) -> Run:
     """Write tables, the next sheet to fill in and the report; return the run as it will be at its place.
 
-    The answers of earlier sheets are taken over, and so are sheets that lie in the old folder.
+    The answers of earlier sheets are taken over.
     """
     with watch.timing("write"):
         run.write_to(folder, lambda share: progress("writing", share))
@@ -135,7 +135,6 @@ def write_run(
         run = replace(run, tables={name: small[name] for name in small if name != "spot_checks"}, path=folder)
         if sheets:
             run = with_answers(run, sheets)
-            keep_sheets(out, folder, sheets)
         add_sheet(run)
     if run.manifest["options"]["report"]:
         with watch.timing("report"):

@@ -152,6 +152,12 @@ def test_votes_like_the_consensus_are_recounted(case):
     assert figures["uncertain"]["value"] == pytest.approx(figures["label/uncertain"]["value"])
 
 
+def test_cells_of_the_markdown_table_are_escaped_once(case):
+    summary = Summary(case[1])
+    summary.questions[0] |= {"question": "a|b", "uncertain": 0.001}
+    assert "| a\\|b |" in summary.markdown() and "| &lt;1% |" in summary.markdown()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_printed_interval_holds_its_value(seed):
     draw = np.random.default_rng(seed)

@@ -73,7 +73,8 @@ def writing(
     inputs
         What is read in the block: paths, globs, lists of them. A folder that holds one of them is not replaced.
     sheets
-        Filled-in sheets which the block copies into the new folder; a folder that holds another one is not replaced.
+        Filled-in sheets: those in the folder are copied into the new one; a folder that holds another one is not
+        replaced.
 
     Yields
     ------
@@ -96,6 +97,9 @@ def writing(
             raise RunFolderError(obstacle)
 
     with whole_folder(path, check) as folder:
+        for sheet in safe:
+            if sheet.is_file() and sheet.parent == Path(path).resolve():
+                shutil.copyfile(sheet, folder / sheet.name)
         yield folder
 
 

@@ -11,7 +11,6 @@ that the run does not have is refused, with the first of them: a slip would othe
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -102,7 +101,7 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.D
     earlier, rows = spot_checks(run), run.scan("items").with_row_index("row")
     # Without earlier sheets names stay on disk: there may be very many.
     unseen = rows.join(earlier.lazy(), on=KEYS, how="anti", maintain_order="left") if earlier.height else rows
-    items = unseen.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
+    items = unseen.select("row", "count", sure=1.0 - wrong_by(run)).collect(engine="streaming")
     if items.is_empty():
         refuse(f"every item of {run.where} is on an earlier sheet already.", UsageError)
     number = 1 + max(earlier["sheet"].to_list(), default=0)
@@ -113,10 +112,9 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.D
         seed = int(run.manifest["seed"]) + 1_000 * number
         drawn_b, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed)
     sheet = pl.DataFrame({"row": items["row"].gather(drawn_b), "weight": weight})
-    # In the order of the votes: the order of certainty would tell.
-    sheet = sheet.sort("row") if purpose == "measure" else sheet
     names = rows.filter(pl.col("row").is_in(sheet["row"].implode())).select("row", *KEYS).collect(engine="streaming")
-    sheet = sheet.join(names, on="row", how="left", maintain_order="left")
+    # In the order of the votes: the order of certainty would tell.
+    sheet = sheet.join(names, on="row", maintain_order="left" if purpose == "repair" else "right")
     empty = pl.lit(None, dtype=pl.String)
     facts = {"sheet": pl.lit(number, dtype=pl.Int32), "purpose": pl.lit(purpose), "answer": empty, "label": empty}
     return sheet.with_columns(**facts).select(SCHEMAS["spot_checks"].names())
@@ -127,12 +125,13 @@ def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
 
     It has neither votes nor p, and no order from which they could be told.
     """
-    choices = {question.name: " | ".join(question.labels) for question in run.questions}
-    texts = run.table("texts", where=pl.col("item").is_in(sheet["item"].implode())) if run.has("texts") else None
-    with_text = sheet if texts is None else sheet.join(texts, on="item", how="left", maintain_order="left")
-    optional = {"question": len(choices) > 1, "text": texts is not None}
-    return with_text.select(
-        "item", *(name for name, is_there in optional.items() if is_there),
+    choices, names = {question.name: " | ".join(question.labels) for question in run.questions}, ["item"]
+    names += ["question"] * (len(choices) > 1) + ["text"] * run.has("texts")
+    if run.has("texts"):
+        texts = run.table("texts", where=pl.col("item").is_in(sheet["item"].implode()))
+        sheet = sheet.join(texts, on="item", how="left", maintain_order="left")
+    return sheet.select(
+        *names,
         choose_from=pl.col("question").replace_strict(choices, return_dtype=pl.String),
         answer=pl.col("answer").fill_null(""),
         sheet=pl.concat_str(pl.col("purpose"), pl.col("sheet").cast(pl.String), separator="-"),
@@ -184,17 +183,8 @@ def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Pat
 
 def with_tolerance(run: Run, tolerance: float) -> Run:
     """Return a run folder in which another share of wrong labels is tolerated."""
-    options = run.manifest["options"]
-    verdict = options.get("verdict", {}) | {"tolerance": VerdictOptions(tolerance=tolerance).tolerance}
-    return replace(run, manifest=change_manifest(run.folder, options={**options, "verdict": verdict}))
-
-
-def keep_sheets(old: Path, new: Path, sheets: Iterable[Any]) -> None:
-    """Copy filled-in sheets that lie in a run folder into the one that replaces it."""
-    for sheet in sheets:
-        path = Path(sheet) if isinstance(sheet, str | Path) else None
-        if path is not None and path.is_file() and path.resolve().parent == old.resolve():
-            shutil.copyfile(path, new / path.name)
+    verdict = run.manifest["options"]["verdict"] | {"tolerance": VerdictOptions(tolerance=tolerance).tolerance}
+    return replace(run, manifest=change_manifest(run.folder, options=run.manifest["options"] | {"verdict": verdict}))
 
 
 def read_answers(run: Run, source: Any) -> pl.DataFrame:
@@ -206,22 +196,24 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
             f"{table.name} does not say which of the {len(labels_of)} questions an answer is about "
             f"({', '.join(labels_of)}). Keep the column question of the sheet."
         )
-    missing = {"item": "", ANSWER: "", "sheet": "", "question": next(iter(labels_of)), "weight": "1"}
-    rows = pl.DataFrame([_texts(table, name, text) for name, text in missing.items()])
-    rows = rows.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
-    bad = ~(rows["weight"].is_finite() & (rows["weight"] >= 0)).fill_null(False)
-    if bad.any():
-        refuse(
-            f"{bad.sum():,} rows of {table.name} have no weight. First: row {int(bad.arg_max() or 0) + 1}. Keep the "
-            "column weight of the sheet as it was, or leave it out: then all rows count alike."
-        )
-    if (rows[ANSWER] == "").all():
-        refuse(f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}.")
+    rows = _rows(table, next(iter(labels_of)))
     # The label as it is now: answers may become the labels of a later run.
     items = run.scan("items").select(*KEYS, "label", key=pl.col("item").cast(pl.String)).collect(engine="streaming")
     rows = rows.rename({"item": "key"}).join(items, on=["question", "key"], how="left", maintain_order="left")
     answered, blank = (rows.filter(part) for part in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
-    _check_answers(answered, table.name, run)
+    if n_strange := answered["item"].null_count():
+        question, key = answered.filter(pl.col("item").is_null()).select("question", "key").row(0)
+        refuse(
+            f"{n_strange:,} of {answered.height:,} answers in {table.name} are about items that {run.where} does not "
+            f"have. First: item {key!r} of question {question!r}. Check the sheet of the same votes."
+        )
+    answers = answered.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
+    twice = answers.filter(pl.col(ANSWER).list.len() > 1)
+    for _, item, (answer, other, *_) in twice.iter_rows():
+        refuse(
+            f"{twice.height:,} items of {table.name} have two answers. First: item {item!r} is {answer!r} and "
+            f"{other!r}. Keep one."
+        )
     labels = []
     for question, item, answer in answered.select(*KEYS, ANSWER).iter_rows():
         at = match_label(answer, labels_of[question])
@@ -252,28 +244,21 @@ def open_sheet(source: Any) -> Source:
     return table
 
 
-def _texts(table: Source, name: str, missing: str) -> pl.Series:
-    if name not in table.columns:
-        return pl.repeat(missing, table.rows, eager=True).alias(name)
-    texts = table.column(name).cast(pl.String).fill_null("").str.strip_chars()
+def _rows(table: Source, question: str) -> pl.DataFrame:
+    """Return the texts and the weight of every row of a sheet; the question where no column has it."""
+    missing = {"item": "", ANSWER: "", "sheet": "", "question": question, "weight": "1"}
+    names = [name for name in missing if name in table.columns]
+    rows = pl.DataFrame({name: table.column(name).cast(pl.String) for name in names})
     # A spreadsheet keeps the apostrophe that guards a text from being read as a formula.
-    return texts.str.replace(r"^'([=+\-@])", "$1").alias(name)
-
-
-def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
-    """Refuse answers about items that the run does not have, and two answers to one item."""
-    strange = answered.filter(pl.col("item").is_null())
-    if strange.height:
-        first = strange.row(0, named=True)
+    rows = rows.with_columns(pl.all().fill_null("").str.strip_chars().str.replace(r"^'([=+\-@])", "$1"))
+    rows = rows.with_columns(pl.lit(text).alias(name) for name, text in missing.items() if name not in names)
+    rows = rows.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
+    bad = ~(rows["weight"].is_finite() & (rows["weight"] >= 0)).fill_null(False)
+    if bad.any():
         refuse(
-            f"{strange.height:,} of {answered.height:,} answers in {name} are about items that {run.where} does not "
-            f"have. First: item {first['key']!r} of question {first['question']!r}. Check the sheet of the same votes."
+            f"{bad.sum():,} rows of {table.name} have no weight. First: row {int(bad.arg_max() or 0) + 1}. Keep the "
+            "column weight of the sheet as it was, or leave it out: then all rows count alike."
         )
-    twice = answered.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
-    twice = twice.filter(pl.col(ANSWER).list.len() > 1)
-    if twice.height:
-        first = twice.row(0, named=True)
-        refuse(
-            f"{twice.height:,} items of {name} have two answers. First: item {first['item']!r} is "
-            f"{first[ANSWER][0]!r} and {first[ANSWER][1]!r}. Keep one."
-        )
+    if (rows[ANSWER] == "").all():
+        refuse(f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}.")
+    return rows

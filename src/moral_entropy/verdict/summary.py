@@ -7,10 +7,8 @@ counted from votes and labels or was held against planted truths (`tests/truth/t
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import accumulate
 from textwrap import wrap
 from typing import Any
 
@@ -54,8 +52,6 @@ QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotat
 FINDING = ("code", "severity", "text", "meaning", "remedy")
 """What the record has of the reading, of every question and of every finding."""
 
-SHARED = "Shared mistakes come on top, and votes cannot show them"
-
 
 class Summary:
     """What a reader of a run sees first.
@@ -78,9 +74,13 @@ class Summary:
 
     def __init__(self, run: Run) -> None:
         self.run, self.findings = run, cautions(run)
-        self.heading, self.notes = _heading(run.manifest), list(reading_notes(run.manifest))
+        manifest, questions = run.manifest, len({fit["question"] for fit in run.manifest["questions"]})
+        people = "no annotators named" if manifest["anonymous"] else many(manifest["annotators"], "annotator")
+        facts = [many(manifest["items"], "item"), people, *([many(questions, "question")] if questions > 1 else [])]
+        facts = [one_line(manifest["input"]["source"], 50), *facts, many(manifest["votes"], "vote")]
+        self.heading, self.notes = " · ".join(facts), list(reading_notes(manifest))
         self.questions, self.sentences = question_rows(run), _sentences(run)
-        groups = run.manifest.get("groups") or {"notes": [], "sentences": []}
+        groups = manifest.get("groups") or {"notes": [], "sentences": []}
         self.groups: list[str] = [*groups["notes"], *groups["sentences"]]
         self.warnings, self.commands = list(_warnings(run, self.findings)), _commands(run)
 
@@ -94,13 +94,12 @@ class Summary:
         """
         width = min(max(width, NARROW), WIDE)
         heads, rows, footer = self._table(width - 60)
-        table = [*text_table(heads, rows), *filter(None, [footer])]
         # A command without a folder writes no report.
         where = "with --verbose" if self.run.path is None and self.run.manifest["command"] else "in the report"
         parts = [
             [self.heading[:WIDE]],
             _at_most(LINES["notes"], self.notes, width, f"more notes {where}"),
-            [f"  {line}" for line in table],
+            [f"  {line}" for line in (*text_table(heads, rows), footer) if line],
             _at_most(LINES["checked"], self.sentences, width, ""),
             _at_most(LINES["groups"], self.groups, width, f"more on groups {where}"),
             _at_most(LINES["warnings"] - (3 if self.groups else 0), [f"! {text}" for text in self.warnings], width,
@@ -112,11 +111,10 @@ class Summary:
     def markdown(self) -> str:
         """Return the same as Markdown."""
         heads, rows, footer = self._table(WIDE)
-        texts = [f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups)]
+        texts = "\n".join(f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups))
         last = [*(f"- **!** {markdown_text(text)}" for text in self.warnings),
                 *(f"- {name}: `{command}`" for name, command in self.commands.items())]  # fmt: skip
-        table = markdown_table(heads, [[markdown_text(cell) for cell in row] for row in rows])
-        parts = f"**{markdown_text(self.heading)}**", "\n".join(texts), table, footer, "\n".join(last)
+        parts = f"**{markdown_text(self.heading)}**", texts, markdown_table(heads, rows), footer, "\n".join(last)
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def record(self) -> dict[str, Any]:
@@ -163,13 +161,6 @@ class Summary:
 
 
 # --- What was read --------------------------------------------------------------------------------------------------
-
-
-def _heading(manifest: dict[str, Any]) -> str:
-    people = "no annotators named" if manifest["anonymous"] else many(manifest["annotators"], "annotator")
-    questions = len({fit["question"] for fit in manifest["questions"]})
-    facts = [many(manifest["items"], "item"), people, *([many(questions, "question")] if questions > 1 else [])]
-    return " · ".join([one_line(manifest["input"]["source"], 50), *facts, many(manifest["votes"], "vote")])
 
 
 def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
@@ -254,7 +245,8 @@ def _sentences(run: Run) -> list[str]:
         texts.insert(0, f"Column {column} looks like known answers; with --gold {column} they count as checked labels.")
     sheet = f" ({run.path / SHEET})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
-    lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
+    shared = "Shared mistakes come on top, and votes cannot show them"
+    lead = "Votes alone cannot show how many labels are wrong" if thin else shared
     return [f"{lead}: check {many(min(ROWS, n_labels(run)), 'label')}{sheet}.", *texts]
 
 
@@ -300,22 +292,18 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
         far_a = jeffreys_interval(right_a * n_a, n_a, SURE)[1] < np.median(right_a) - GAP
         names = frame["annotator"].cast(pl.String).to_list()
         order = [a for a in np.argsort(right_a, kind="stable") if far_a[a] and names[a] not in set(except_for)]
-        if len(right_a) < 3 or not order:
-            continue
-        first, rest_a = order[0], right_a[~far_a]
         about = f" on {short_name(str(question))}" if len(run.questions) > 1 else ""
         also = f" ({len(order) - 1} more are like that)" if len(order) > 1 else ""
-        yield (
-            f"{person(short_name(names[first]))} agrees with {whom} on {right_a[first]:.0%} of {n_a[first]:,.0f} votes"
-            f"{about}{also}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
-        )
+        for a in order[:1] if len(right_a) >= 3 else ():
+            lead, rest_a = person(short_name(names[a])), right_a[~far_a]
+            agrees = f"{lead} agrees with {whom} on {right_a[a]:.0%} of {n_a[a]:,.0f} votes{about}{also}"
+            yield f"{agrees}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
 
 
 def _commands(run: Run) -> dict[str, str]:
     path, is_checked = run.path, run.verdict.error is not None
     if path is None:
-        command = run.manifest["command"]
-        call = "run.save('run/')" if is_checked else "run.spot_check()"
+        command, call = run.manifest["command"], "run.save('run/')" if is_checked else "run.spot_check()"
         return {"keep": f"{command} -o run/"} if command else {"next": call}
     check = f"moral-entropy spot-check {path} --answers {path / SHEET} -o {path}-checked"
     place = {"report": str(path / REPORT)} if (path / REPORT).is_file() else {"tables": str(path)}
@@ -347,17 +335,14 @@ def _at_most(n_lines: int, texts: Sequence[str], width: int, ending: str) -> lis
     """Wrap texts, whole ones as far as so many lines go; the last line counts those that are left out."""
     shape: dict[str, Any] = {"initial_indent": "  ", "subsequent_indent": "    ", "break_long_words": False}
     blocks = [wrap(text, width, **shape, break_on_hyphens=False) for text in texts]
-    lines, last_lines = [line for block in blocks for line in block], list(accumulate(map(len, blocks)))
-    if len(lines) <= n_lines:
-        return lines
-    room = n_lines - (len(blocks) > 1)
-    n_whole = bisect_right(last_lines, room)
-    if n_whole:
-        lines = lines[: last_lines[n_whole - 1]]
-    else:
-        lines, n_whole = [*lines[: room - 1], f"{lines[room - 1][: width - 2]} …"], 1
-    n_left = len(blocks) - n_whole
-    return [*lines, f"  {n_left:,} {ending}"] if n_left and ending else lines
+    fits, lines = sum(map(len, blocks)) <= n_lines, list[str]()
+    room = n_lines if fits else n_lines - (len(blocks) > 1)
+    while blocks and len(lines) + len(blocks[0]) <= room:
+        lines += blocks.pop(0)
+    if blocks and not lines:
+        *_, last = lines = blocks.pop(0)[:room]
+        lines[-1] = f"{last[: width - 2]} …"
+    return [*lines, f"  {len(blocks):,} {ending}"] if blocks and ending else lines
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

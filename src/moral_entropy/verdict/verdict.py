@@ -35,9 +35,8 @@ sets with gold it is 0.4 to 1.9."""
 MOST_CHECKS = 100_000
 """Largest number of checks that anybody is told to make."""
 
-FIGURES = ("checked", "wrong", "value", "low", "high")
-CHECKED = pl.Schema(dict.fromkeys(("kind", "name"), pl.String()) | dict.fromkeys(FIGURES, pl.Float64()))
-CHECKED["checked"] = pl.Int64()
+FIGURES = dict.fromkeys(("wrong", "value", "low", "high"), pl.Float64())
+CHECKED = pl.Schema({"kind": pl.String(), "name": pl.String(), "checked": pl.Int64(), **FIGURES})
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,8 @@ class ErrorRate:
 
 
 def error_rate(
-    wrong_j: Floats, population: float, *, weight_j: Floats | None = None, risk_j: Floats | None = None,
-    mass: float = 0.9,
-) -> ErrorRate:  # fmt: skip
+    wrong_j: Floats, population: float, weight_j: Floats | None = None, risk_j: Floats | None = None, mass: float = 0.9
+) -> ErrorRate:
     """Estimate the share of wrong labels from checked ones.
 
     Parameters
@@ -124,19 +122,16 @@ def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> fl
     return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
 
 
-def _rate(
-    checked: int, wrong: float, share: float, worth: float, population: float, mass: float, gain: float = 1.0
-) -> ErrorRate:
+def _rate(n: int, wrong: float, share: float, worth: float, total: float, mass: float, gain: float = 1.0) -> ErrorRate:
     """Return the share with its interval; `worth` is how many equally weighted checks there are (Kish 1965)."""
-    unseen = max(1.0 - checked / population, 0.0)
+    unseen = max(1.0 - n / total, 0.0)
     if unseen < 1e-9:
-        return ErrorRate(checked, wrong, share, share, share, share, share)
+        return ErrorRate(n, wrong, share, share, share, share, share)
     # Sampling without replacement is worth that many draws with it.
-    n = np.asarray(worth / unseen)
-    low, high = (float(end) for end in jeffreys_interval(share * n * gain, n * gain, mass))
-    at_least, bound = (float(end) for end in exact_interval(share * n, n, mass))
-    low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
-    return ErrorRate(checked, wrong, share, low, high, at_least, bound)
+    draws = np.asarray(worth / unseen)
+    low, high = (float(end) for end in jeffreys_interval(share * draws * gain, draws * gain, mass))
+    at_least, bound = (float(end) for end in exact_interval(share * draws, draws, mass))
+    return ErrorRate(n, wrong, share, low if share > 0.0 else 0.0, high if share < 1.0 else 1.0, at_least, bound)
 
 
 def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
@@ -151,9 +146,6 @@ def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int |
     >>> checks_needed(0.12, 0.10) is None
     True
     """
-    if share >= tolerance:
-        return None
-
     too_few, enough = 0, MOST_CHECKS + 1
     while enough - too_few > 1:
         n = (too_few + enough) // 2
@@ -207,12 +199,10 @@ def checks_of(run: Run) -> Checks | None:
 
 def gold_sums(run: Run) -> pl.DataFrame:
     """Count, by question and part, all labels, those with gold (`n`; `squares` of their weights) and the wrong ones."""
-    has_gold, weight = pl.col("gold").is_not_null(), pl.col("count")
+    weight = pl.col("count")
+    known, is_wrong = weight.filter(pl.col("gold").is_not_null()), pl.col("gold") != pl.col("label")
     sums = run.scan("items").group_by("question", "part").agg(
-        items=weight.sum(),
-        n=weight.filter(has_gold).sum(),
-        squares=weight.filter(has_gold).pow(2).sum(),
-        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
+        items=weight.sum(), n=known.sum(), squares=known.pow(2).sum(), wrong=weight.filter(is_wrong).sum()
     )  # fmt: skip
     return sums.sort("question", "part").collect(engine="streaming")
 
@@ -232,7 +222,7 @@ def how_wrong(run: Run) -> pl.Expr:
 def _by_hand(run: Run, rows: pl.DataFrame) -> Checks:
     """Return the answers of the sheets that measure, with the weights of all of them together."""
     items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode()))
-    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "published", "risk", now="label")
+    items = items.select(*KEYS, "published", risk=wrong_by(run), now="label")
     rows = rows.rename({"answer": "truth"}).join(items, on=KEYS, how="inner", maintain_order="left")
     # Of a run whose labels are the answers, what was wrong before.
     rows = rows.with_columns(label=pl.coalesce("label", "now"))
@@ -308,14 +298,13 @@ def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.Data
     cast = votes.filter(question=question.name).join(rows.select("item").with_row_index("at"), on="item")
     counts_jk = np.zeros((rows.height, len(labels)), dtype=np.int64)
     np.add.at(counts_jk, (cast["at"].to_numpy(), positions(cast["label"], labels, default=0)), 1)
-    if question.positive is None:
-        if rule.name != PLURALITY.name:
-            return np.full(rows.height, np.nan)
-        score_jk = np.stack([rule.scores(counts_jk, k) for k in range(len(labels))], axis=1)
-        return np.asarray(1.0 - score_jk[np.arange(rows.height), truth_j])
-    positive = labels.index(question.positive)
-    yes_j = rule.scores(counts_jk, positive)
-    return np.where(truth_j == positive, 1.0 - yes_j, yes_j)
+    if question.positive is not None:
+        positive = labels.index(question.positive)
+        return np.asarray(np.abs(rule.scores(counts_jk, positive) - (truth_j == positive)))
+    if rule.name != PLURALITY.name:
+        return np.full(rows.height, np.nan)
+    score_jk = np.stack([rule.scores(counts_jk, k) for k in range(len(labels))], axis=1)
+    return np.asarray(1.0 - score_jk[np.arange(rows.height), truth_j])
 
 
 # --- Can these labels be shipped? ------------------------------------------------------------------------------------
@@ -371,7 +360,7 @@ def verdict_of(run: Run) -> Verdict:
         )
         title, status = f"Votes alone cannot tell: {first}.", "stop" if n_high else "unknown"
         return Verdict("unknown", title, text, status, None, "", tolerance)
-    claimed = mean_over_items(run, wrong_by(run, "p"))
+    claimed = mean_over_items(run, wrong_by(run))
     answer = answer_for(checks.worst, tolerance, claimed)
     title, *sentences = _checks_say(run, checks, tolerance, claimed, answer)
     by = "gold" if checks.rows is None else "spot check"
@@ -435,14 +424,14 @@ def _checks_say(run: Run, checks: Checks, tolerance: float, claimed: float, answ
         f"{error.wrong:,.0f} of {error.checked:,} labels {'checked' if by_hand else 'with a known answer'} are wrong: "
         f"{_percent(error.value, width)}{interval}; tolerated: {100 * tolerance:g}%."
     )
-    if not by_hand and error.checked < n_labels(run):
-        yield "That counts if the items with gold labels are a random part of all."
-    if by_hand and any(question.levels for question in run.questions):
-        yield "A label within one level of the answer counts as half wrong."
-    if checks.blank:
-        yield f"{blank}: if these are the hard ones, more is wrong."
-    if error.value > tolerance:
-        yield f"By p itself {_percent(claimed)} are expected wrong."
+    is_part, has_levels = not by_hand and error.checked < n_labels(run), any(part.levels for part in run.questions)
+    notes = {
+        "That counts if the items with gold labels are a random part of all.": is_part,
+        "A label within one level of the answer counts as half wrong.": by_hand and has_levels,
+        f"{blank}: if these are the hard ones, more is wrong.": checks.blank > 0,
+        f"By p itself {_percent(claimed)} are expected wrong.": error.value > tolerance,
+    }
+    yield from (note for note, holds in notes.items() if holds)
     if answer != "ship" and error.value <= tolerance < error.bound:
         n_further = (checks_needed(error.value, tolerance, mass=run.interval) or 0) - error.checked
         hint = f"If the share stays as it is, about {n_further:,} more checks would settle it."
