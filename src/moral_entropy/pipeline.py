@@ -144,14 +144,9 @@ def write_run(
 
 
 def make_run(
-    read: Callable[[], Votes],
-    options: AuditOptions,
-    command: str,
-    watch: Stopwatch,
-    progress: Progress,
-    priors: Priors | None = None,
-    answers: pl.DataFrame | None = None,
-) -> Run:
+    read: Callable[[], Votes], options: AuditOptions, command: str, watch: Stopwatch, progress: Progress,
+    priors: Priors | None = None, answers: pl.DataFrame | None = None,
+) -> Run:  # fmt: skip
     """Take votes through every stage: fit, entropy, audit of rules, outliers, checks.
 
     The priors are those of the options, unless they are given; answers are checked labels that are taken for gold.
