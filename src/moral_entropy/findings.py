@@ -144,12 +144,12 @@ class Finding:
         >>> Finding("votes", "votes_per_item", 1.2).code, Finding("heldout", "gain_over_share", 0.1).code
         ('ME012', 'ME050')
         """
-        return _kind(self)[0]
+        return CODES.get(f"{self.check}.{self.metric}", CODES.get(self.check, ("ME000", "")))[0]
 
     @property
     def title(self) -> str:
         """Its kind in a few words."""
-        return _kind(self)[1]
+        return dict(CODES.values()).get(self.code, self.metric.replace("_", " ").capitalize())
 
     @property
     def is_warning(self) -> bool:
@@ -171,11 +171,6 @@ class Finding:
         'care / twitter'
         """
         return f"{self.question} / {self.part}" if self.part else self.question
-
-
-def _kind(finding: Finding) -> tuple[str, str]:
-    exact = CODES.get(f"{finding.check}.{finding.metric}")
-    return exact or CODES.get(finding.check, ("ME000", finding.metric.replace("_", " ").capitalize()))
 
 
 def check_codes(codes: Iterable[str]) -> frozenset[str]:

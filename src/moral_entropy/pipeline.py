@@ -39,7 +39,7 @@ from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, m
 from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
 from moral_entropy.verdict.figures import label_facts
-from moral_entropy.verdict.sheet import add_sheet, keep_sheets, open_sheet, spot_checks, with_answers
+from moral_entropy.verdict.sheet import add_sheet, open_sheet, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Votes
 
@@ -105,32 +105,20 @@ def audit(
     if options.verdict.decisions is not None:
         answers = read_decisions(options.verdict.decisions)
         options = options.changed({"gold_as_evidence": True}, "audit")
-        read = partial(_read_and_settle, read, answers)
     sheets = options.verdict.spot_check
     for sheet in sheets:
         # Before the votes are fitted, which can take long.
         open_sheet(sheet)
-    check_codes(options.verdict.ignore)
+    if options.verdict.ignore:
+        check_codes(options.verdict.ignore)
     if out is None:
-        run = _with_checked(make_run(read, options, command, watch, progress), answers)
+        run = make_run(read, options, command, watch, progress, answers=answers)
         return with_answers(run, sheets) if sheets else run
     inputs = (source, options.read.gold_file, options.verdict.decisions, options.read.labels, options.priors.annotators,
               options.groups.annotators, options.groups.target, options.judges.roles)  # fmt: skip
     with writing(out, force=force, inputs=inputs, sheets=sheets) as folder:
-        run = _with_checked(make_run(read, options, command, watch, progress), answers)
+        run = make_run(read, options, command, watch, progress, answers=answers)
         return write_run(run, folder, Path(out), watch, progress, sheets)
-
-
-def _read_and_settle(read: Callable[[], Votes], answers: pl.DataFrame) -> Votes:
-    return votes_with_answers(read(), answers)
-
-
-def _with_checked(run: Run, answers: pl.DataFrame | None) -> Run:
-    """Return a run in memory with the answers that its labels were settled by."""
-    if answers is None:
-        return run
-    answers = answers.cast({"item": run.tables["items"].schema["item"]})
-    return replace(run, tables={**run.tables, "spot_checks": answers})
 
 
 def write_run(
@@ -138,7 +126,7 @@ def write_run(
 ) -> Run:
     """Write tables, the next sheet to fill in and the report; return the run as it will be at its place.
 
-    The answers of earlier sheets are taken over, and so are sheets that lie in the old folder.
+    The answers of earlier sheets are taken over.
     """
     with watch.timing("write"):
         run.write_to(folder, lambda share: progress("writing", share))
@@ -147,7 +135,6 @@ def write_run(
         run = replace(run, tables={name: small[name] for name in small if name != "spot_checks"}, path=folder)
         if sheets:
             run = with_answers(run, sheets)
-            keep_sheets(out, folder, sheets)
         add_sheet(run)
     if run.manifest["options"]["report"]:
         with watch.timing("report"):
@@ -157,24 +144,27 @@ def write_run(
 
 
 def make_run(
-    read: Callable[[], Votes],
-    options: AuditOptions,
-    command: str,
-    watch: Stopwatch,
-    progress: Progress,
-    priors: Priors | None = None,
-) -> Run:
+    read: Callable[[], Votes], options: AuditOptions, command: str, watch: Stopwatch, progress: Progress,
+    priors: Priors | None = None, answers: pl.DataFrame | None = None,
+) -> Run:  # fmt: skip
     """Take votes through every stage: fit, entropy, audit of rules, outliers, checks.
 
-    The priors are those of the options, unless they are given.
+    The priors are those of the options, unless they are given; answers are checked labels that are taken for gold.
     """
     refuse_forked()
     with without_warnings():
         with watch.timing("read"):
             progress("reading", 0.0)
-            votes = read()
+            votes = read() if answers is None else votes_with_answers(read(), answers)
             roles = roles_at_audit(votes, options.judges.roles)
-        evidence = weigh_texts(votes, options, watch, progress)
+        evidence, with_texts = None, votes.texts is not None and votes.n_items >= FEWEST_TEXTS
+        if options.use_text != "off" and (with_texts or options.use_text is not None):
+            with watch.timing("texts"):
+                # Late: scikit-learn takes a second to load.
+                from moral_entropy.train.texts import weigh_texts
+
+                progress("texts", 0.0)
+                evidence = weigh_texts(votes, options.use_text, advance=partial(progress, "texts"))
         with watch.timing("fit"):
             priors = priors or priors_for(votes, options.priors)
             item_priors = evidence.item_priors if evidence else None
@@ -205,15 +195,18 @@ def make_run(
             if has_gold(votes):
                 findings += [*gold_findings(graded.frame), *recalibration_findings(consensus)]
             findings += judge_findings(votes, role_by_judge)
-            rating_tables, rating_findings = study_ratings(consensus)
-            findings, extra = [*findings, *rating_findings], extra | rating_tables
+            if any(fit.ballot.levels is not None for fit in consensus.fits):
+                rating_tables, rating_findings = study_ratings(consensus)
+                findings, extra = [*findings, *rating_findings], extra | rating_tables
         if evidence:
             with watch.timing("texts"):
                 text_tables, text_findings = study_texts(consensus, evidence, options)
                 findings, facts["text_worth"] = [*findings, *text_findings], evidence.facts
                 extra = extra | text_tables
-        findings = mute(findings, options.verdict.ignore)
+        findings = mute(findings, options.verdict.ignore) if options.verdict.ignore else findings
         small = small_tables(consensus, sums, graded, outliers, findings, extra)
+        if answers is not None:
+            small["spot_checks"] = answers.cast({"item": votes.items.dtype})
         tables = item_tables(consensus, entropies) | small
     alarms = warning_sentences(findings)
     manifest = manifest_facts(consensus, sums, options, command=command, warnings=alarms, seconds=watch.seconds)
@@ -260,11 +253,10 @@ def settle(
         raise UsageError(msg)
     options = from_plain(AuditOptions, run.manifest["options"], MANIFEST)
     options = options.changed({"gold_as_evidence": True, "spot_check": (), "decisions": None}, "settle")
-    read, watch = partial(_read_and_settle, partial(read_run_votes, run), answers), Stopwatch()
-    progress = progress or silent
-    new = make_run(read, options, command, watch, progress, priors_of(run.manifest))
+    watch, progress, priors = Stopwatch(), progress or silent, priors_of(run.manifest)
+    new = make_run(partial(read_run_votes, run), options, command, watch, progress, priors, answers)
     facts = {name: run.manifest[name] for name in ("input", "columns", "guessed", "rows", "dropped", "notes")}
-    new = _with_checked(replace(new, manifest=new.manifest | facts), answers)
+    new = replace(new, manifest=new.manifest | facts)
     if out is None:
         return new
     with writing(out, force=force, inputs=()) as folder:
@@ -292,19 +284,6 @@ def votes_with_answers(votes: Votes, answers: pl.DataFrame) -> Votes:
     return replace(votes, ballots=tuple(ballots))
 
 
-def weigh_texts(votes: Votes, options: AuditOptions, watch: Stopwatch, progress: Progress) -> Any:
-    """Measure what the texts are worth, where there are enough of them and nobody said not to."""
-    too_few = votes.texts is None or votes.n_items < FEWEST_TEXTS
-    if options.use_text == "off" or (options.use_text is None and too_few):
-        return None
-    # Late: scikit-learn takes a second to load.
-    from moral_entropy.train import texts
-
-    progress("texts", 0.0)
-    with watch.timing("texts"):
-        return texts.weigh_texts(votes, options.use_text, advance=lambda share: progress("texts", share))
-
-
 def study_texts(consensus: Consensus, evidence: Any, options: AuditOptions) -> Any:
     """Say where votes and texts disagree, and for whom texts are worth most."""
     from moral_entropy.train.texts import text_tables
@@ -316,7 +295,8 @@ def study_texts(consensus: Consensus, evidence: Any, options: AuditOptions) -> A
 def read_for_audit(source: Any, options: AuditOptions) -> Votes:
     """Read votes, with the columns that groups and judges need."""
     reading = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
-    if to_keep := (*columns_to_keep(options.groups), *options.judges.columns):
+    of_groups = columns_to_keep(options.groups) if options.groups.annotator_group else ()
+    if to_keep := (*of_groups, *options.judges.columns):
         reading = replace(reading, keep=tuple(dict.fromkeys((*reading.keep, *to_keep))))
     votes = source if isinstance(source, Votes) else read_votes(source, reading)
     return votes if options.fit_by is None else votes.split_by(options.fit_by)

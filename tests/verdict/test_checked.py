@@ -13,7 +13,7 @@ import moral_entropy as me
 from moral_entropy.errors import UsageError
 from moral_entropy.pipeline import settle
 from moral_entropy.planning import next_votes
-from moral_entropy.verdict.verdict import checks_of, gold_checks_of, spot_checks_of
+from moral_entropy.verdict.verdict import checks_of, n_labels
 from moral_entropy.verification import verify
 
 FRAME = vote_frame(questions=("care",), n_items=150, seed=8)
@@ -69,7 +69,7 @@ def test_only_labels_drawn_from_blocks_are_worth_more_than_their_number(run, che
         plain = stats.beta(checks.error.value * worth + 0.5, (1 - checks.error.value) * worth + 0.5).interval(0.9)
         return (checks.error.high - checks.error.low) / (plain[1] - plain[0])
 
-    assert width_against_jeffreys(spot_checks_of(checked), 60) == pytest.approx(1.0, abs=0.01)
+    assert width_against_jeffreys(checks_of(checked), 60) == pytest.approx(1.0, abs=0.01)
     # Of 40 the labels nearest to a half are wrong, as p says.
     sheet = filled(run, 40)
     doubt = run.items.with_columns(doubt=(pl.col("p") - 0.5).abs()).filter(pl.col("item").is_in(sheet["item"]))
@@ -77,10 +77,7 @@ def test_only_labels_drawn_from_blocks_are_worth_more_than_their_number(run, che
     label = dict(run.items.select("item", "label").iter_rows())
     wrong = {item: next(other for other in set(label.values()) if other != label[item]) for item in risky}
     answer = [wrong.get(item, label[item]) for item in sheet["item"]]
-    assert (
-        width_against_jeffreys(spot_checks_of(run.with_answers(sheet.with_columns(answer=pl.Series(answer)))), 40)
-        < 0.95
-    )
+    assert width_against_jeffreys(checks_of(run.with_answers(sheet.with_columns(answer=pl.Series(answer)))), 40) < 0.95
 
 
 @pytest.mark.parametrize("rule", ["any", "majority", "strict-majority", "two-vote", "unanimous"])
@@ -131,9 +128,9 @@ def test_gold_is_counted_where_nothing_else_was_checked(run):
     with_gold = me.audit(FRAME, draws=40, gold="gold")
     label = dict(with_gold.items.select("item", "label").iter_rows())
     wrong = sum(label[item] != TRUTH[item] for item in TRUTH)
-    checks = gold_checks_of(with_gold)
-    assert (checks.error.wrong, checks.error.checked, checks.population) == (wrong, 150, 150)
-    assert checks_of(run) is None and spot_checks_of(with_gold) is None
+    checks = checks_of(with_gold)
+    assert (checks.error.wrong, checks.error.checked, n_labels(with_gold)) == (wrong, 150, 150)
+    assert checks_of(run) is None and checks.rows is None and with_gold.verdict.checked_by == "gold"
     assert with_gold.verdict.error.low == with_gold.verdict.error.high == wrong / 150
 
 
@@ -175,7 +172,7 @@ def test_a_spot_check_goes_before_gold():
 def test_sheets_add_up(run):
     once = run.with_answers(filled(run, 30))
     twice = once.with_answers(filled(once, 20))
-    checks = spot_checks_of(twice)
+    checks = checks_of(twice)
     assert checks.error.checked == 50
     shares = [share_of_sheet(twice, sheet) for sheet in (1, 2)]
     assert checks.error.value == pytest.approx((30 * shares[0] + 20 * shares[1]) / 50)
@@ -183,4 +180,4 @@ def test_sheets_add_up(run):
 
 def test_repairs_measure_nothing(run):
     mended = run.with_answers(filled(run, 30, repair=True))
-    assert spot_checks_of(mended) is None and mended.verdict.error is None
+    assert checks_of(mended) is None and mended.verdict.error is None

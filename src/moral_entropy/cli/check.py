@@ -54,9 +54,10 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
     """
     from moral_entropy.batches import limits_against
     from moral_entropy.cli.screen import show
+    from moral_entropy.rules.advice import with_leading_rates
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.figures import ANNOTATOR, ORDER, leading_rates, run_figures
+    from moral_entropy.verdict.figures import ANNOTATOR, ORDER, run_figures
 
     try:
         opened = read_run(run)
@@ -66,7 +67,8 @@ def check(run: Run, options: CheckOptions, json: Json = False) -> None:
         if any("score" in spec for spec in specs):
             figures |= _scores(opened)
         maxima, minima = [*options.maximum, *maxima], [*options.minimum, *minima]
-        limits = check_limits(leading_rates(opened), maxima=maxima, minima=minima, extra=figures, strict=options.strict)
+        rates = with_leading_rates(opened.rules, expected=opened.model == "mixed")
+        limits = check_limits(rates, maxima=maxima, minima=minima, extra=figures, strict=options.strict)
         records: list[dict[str, Any]] = [{**asdict(limit), "held": limit.held} for limit in limits]
         lines = [*map(str, limits)]
         if options.verdict is not None:

@@ -60,6 +60,7 @@ def spot_check(context: Context, run: Run, options: SheetOptions, json: Json = F
     n_rows = sheets.filter(sheet=max(sheets["sheet"].to_list())).height
     command = f"moral-entropy spot-check {run} --answers {path} -o {str(run).rstrip('/')}-checked"
     record = {"sheet": str(path), "rows": n_rows, "purpose": purpose, "next": command}
-    enough = [] if options.repair else wrap(needed_sentence(opened, tolerance), window_width())
-    lines = [f"{path}: {n_rows:,} items, {aim}; fill in the column answer, then:", f"  {command}", *enough]
+    lines = [f"{path}: {n_rows:,} items, {aim}; fill in the column answer, then:", f"  {command}"]
+    if not options.repair:
+        lines += wrap(needed_sentence(opened, tolerance or opened.verdict.tolerance), window_width())
     show("spot-check", record, lines, as_json=json)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from moral_entropy.items.agreement import krippendorff_alpha
+from moral_entropy.items.agreement import agreement_statistics
 from moral_entropy.votes.table import Floats, Ints
 
 
@@ -196,7 +196,7 @@ def group_agreement(item_v: Ints, annotator_v: Ints, label_v: Ints, n_labels: in
         for side in (1, 0)
     ]
     inside_ik, outside_ik = (count.reshape(n_items, n_labels) for count in counts)
-    within = float(krippendorff_alpha(inside_ik, np.ones((1, n_items)))[0])
+    within = float(agreement_statistics(inside_ik)[0, 0])
     across = agreement_across(inside_ik, outside_ik)
     return {"within": within, "across": across, "ratio": within / across if within > 0.0 and across > 0.0 else np.nan}
 

@@ -228,7 +228,12 @@ def agreement_statistics(
     kappa_s = _above_chance(observed_s, uneven_s)
     pabak_s = (n_labels * observed_s - 1.0) / (n_labels - 1.0)
     ac1_s = _above_chance(observed_s, (1.0 - uneven_s) / (n_labels - 1.0))
-    nominal = [krippendorff_alpha(cell_ck, weight_sc), kappa_s, pabak_s, observed_s, ac1_s]
+    # Krippendorff's alpha pairs each of an item's m votes with the m - 1 others: items count by their votes.
+    alike_c, pairable_sc = pairs_c / np.maximum(votes_c - 1.0, 1.0), weight_sc * paired_c
+    total_s, label_sk = pairable_sc @ votes_c, pairable_sc @ cell_ck
+    expected_s = share_of((label_sk * (label_sk - 1.0)).sum(axis=1), total_s * (total_s - 1.0))
+    alpha_s = _above_chance(share_of(pairable_sc @ alike_c, total_s), expected_s)
+    nominal = [alpha_s, kappa_s, pabak_s, observed_s, ac1_s]
     weighted = [] if value_k is None else _weighted(cell_ck, weight_sc, share_sk, paired_s, value_k)
     return np.stack([*nominal, *weighted])
 
@@ -273,29 +278,6 @@ def _alpha_of(coincidence_skl: Floats, label_sk: Floats, distance_skl: Floats) -
     expected_s = np.einsum("sk,skl,sl->s", label_sk, distance_skl, label_sk)
     observed_s = (coincidence_skl * distance_skl).sum(axis=(1, 2)) * (total_s - 1.0)
     return np.asarray(1.0 - share_of(observed_s, np.where(expected_s < 1e-12, 0.0, expected_s)))
-
-
-def krippendorff_alpha(counts_ik: Floats, weight_si: Floats) -> Floats:
-    """Compute Krippendorff's alpha, nominal: each of an item's m votes is paired with the m - 1 others.
-
-    Parameters
-    ----------
-    counts_ik
-        Votes by item and label.
-    weight_si
-        How often each item counts, in every resample.
-
-    Examples
-    --------
-    >>> krippendorff_alpha(np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 1.0]]), np.ones((1, 3))).round(3)
-    array([0.6])
-    """
-    votes_i = counts_ik.sum(axis=1)
-    alike_i = (counts_ik * (counts_ik - 1.0)).sum(axis=1) / np.maximum(votes_i - 1.0, 1.0)
-    pairable_si = weight_si * (votes_i >= 2)
-    total_s, label_sk = pairable_si @ votes_i, pairable_si @ counts_ik
-    expected_s = share_of((label_sk * (label_sk - 1.0)).sum(axis=1), total_s * (total_s - 1.0))
-    return _above_chance(share_of(pairable_si @ alike_i, total_s), expected_s)
 
 
 def _above_chance(observed_s: Floats, chance_s: Floats) -> Floats:

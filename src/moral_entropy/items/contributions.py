@@ -14,7 +14,7 @@ import numpy as np
 
 from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.rules.intervals import central_interval
-from moral_entropy.votes.table import Ballot, Floats
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
 ANNOTATORS_AT_ONCE = 512
 
@@ -36,30 +36,24 @@ def spoken_for(ballot: Ballot) -> tuple[int, tuple[int, ...]]:
     return 0, tuple(range(1, ballot.n_labels))
 
 
-def prior_contributions(fit: QuestionFit, interval: float) -> Floats:
-    """Return the prior log-odds, as contributions of one annotator with one possible vote: see `vote_contributions`."""
-    return _contributions(fit.ballot, fit.prevalence_k[None, :, None], fit.prevalence_sk[:, None, :, None], interval)
+def contributions(fit: QuestionFit, interval: float) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """Yield what the prior adds, then what every possible vote does, in nats, in batches of annotators.
 
-
-def vote_contributions(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Floats]]:
-    """Yield the contributions of every possible vote, in nats, in batches of annotators: `ratio_bavc`.
-
-    Axes: **b** the contribution at the mode and the two ends of its interval over the draws (NaN without draws), **a**
-    annotator, **v**oted, **c** label compared with the baseline, see `spoken_for`.
+    Yields annotators, votes (of the prior both are `UNKNOWN`) and `ratio_bavc`. Axes: **b** the contribution at the
+    mode and the two ends of its interval over the draws (NaN without draws), **a** annotator, **v**oted, **c** label
+    compared with the baseline, see `spoken_for`.
     """
-    for start in range(0, fit.ballot.n_annotators, ANNOTATORS_AT_ONCE):
-        chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
-        yield chunk, _contributions(fit.ballot, fit.confusion_akv[chunk], fit.confusion_sakv[:, chunk], interval)
-
-
-def _contributions(ballot: Ballot, at_akv: Floats, draws_sakv: Floats, interval: float) -> Floats:
-    base, classes = spoken_for(ballot)
-    n_annotators, _, n_votes = at_akv.shape
-    ratio_bavc = np.full((3, n_annotators, n_votes, len(classes)), np.nan)
-    for c, k in enumerate(classes):
-        ratio_bavc[0, ..., c] = np.log(at_akv[:, k]) - np.log(at_akv[:, base])
-        if len(draws_sakv):
-            ratio_sp = np.log(draws_sakv[:, :, k] / draws_sakv[:, :, base]).reshape(len(draws_sakv), -1)
-            bounds_bp = central_interval(np.ascontiguousarray(ratio_sp.T), interval)
-            ratio_bavc[1:, ..., c] = np.reshape(bounds_bp, (2, n_annotators, n_votes))
-    return ratio_bavc
+    ballot, (base, classes), nobody = fit.ballot, spoken_for(fit.ballot), np.array([UNKNOWN])
+    batches = [(nobody, nobody, fit.prevalence_k[None, :, None], fit.prevalence_sk[:, None, :, None])]
+    for start in range(0, ballot.n_annotators, ANNOTATORS_AT_ONCE):
+        chunk, voted_v = slice(start, start + ANNOTATORS_AT_ONCE), np.arange(ballot.n_labels)
+        batches.append((ballot.annotator_a[chunk], voted_v, fit.confusion_akv[chunk], fit.confusion_sakv[:, chunk]))
+    for annotator_a, voted_v, at_akv, draws_sakv in batches:
+        ratio_bavc = np.full((3, len(annotator_a), len(voted_v), len(classes)), np.nan)
+        for c, k in enumerate(classes):
+            ratio_bavc[0, ..., c] = np.log(at_akv[:, k]) - np.log(at_akv[:, base])
+            if len(draws_sakv):
+                ratio_sp = np.log(draws_sakv[:, :, k] / draws_sakv[:, :, base]).reshape(len(draws_sakv), -1)
+                bounds_bp = central_interval(np.ascontiguousarray(ratio_sp.T), interval)
+                ratio_bavc[1:, ..., c] = np.reshape(bounds_bp, (2, *at_akv[:, k].shape))
+        yield annotator_a, voted_v, ratio_bavc

@@ -69,7 +69,15 @@ def tally_votes(ballot: Ballot, *, anonymous: bool = False) -> Floats:
         flat = np.bincount(item_v * n_labels + label_v, minlength=(chunk.stop - start) * n_labels)
         counts_ik, gold_v = flat.reshape(-1, n_labels), ballot.gold_i[chunk][item_v]
         against_v = label_v != majority_label(counts_ik, ballot.positive)[item_v]
-        others_vk = _without_own(counts_ik[item_v], item_v, code_v, anonymous)
+        # Votes are sorted by item and annotator: those of one pair are neighbours, one vote unless repeats were kept.
+        fresh_v = (np.diff(item_v, prepend=-1) != 0) | (np.diff(annotator_v, prepend=-1) != 0)
+        others_vk, pair_v = counts_ik[item_v], np.arange(len(code_v)) if anonymous else np.cumsum(fresh_v) - 1
+        if anonymous or fresh_v.all():
+            others_vk[pair_v, label_v] -= 1
+        else:
+            n_pairs = int(pair_v[-1]) + 1
+            own_x = np.bincount(pair_v * n_labels + label_v, minlength=n_pairs * n_labels)
+            others_vk -= own_x.reshape(n_pairs, n_labels)[pair_v]
         top_vk = others_vk == others_vk.max(axis=1, keepdims=True)
         with_top_v = top_vk[np.arange(len(code_v)), label_v] / top_vk.sum(axis=1)
         compared_v, known_v = others_vk.sum(axis=1) > 0, gold_v != UNKNOWN
@@ -78,22 +86,6 @@ def tally_votes(ballot: Ballot, *, anonymous: bool = False) -> Floats:
         for tally_a, value_v in zip(tally_xa, values, strict=True):
             tally_a += np.bincount(annotator_v, weights=weight_v * value_v, minlength=ballot.n_annotators)
     return tally_xa
-
-
-def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -> Ints:
-    """Subtract the votes of each vote's own annotator from the counts of its item, in place."""
-    n_labels = counts_vk.shape[1]
-    annotator_v, label_v = np.divmod(code_v, n_labels)
-    # Votes are sorted by item and annotator: those of one pair are neighbours, one vote unless repeats were kept.
-    fresh_v = (np.diff(item_v, prepend=-1) != 0) | (np.diff(annotator_v, prepend=-1) != 0)
-    if anonymous or fresh_v.all():
-        counts_vk[np.arange(len(code_v)), label_v] -= 1
-        return counts_vk
-    pair_v = np.cumsum(fresh_v) - 1
-    n_pairs = int(pair_v[-1]) + 1
-    own_pk = np.bincount(pair_v * n_labels + label_v, minlength=n_pairs * n_labels).reshape(n_pairs, n_labels)
-    counts_vk -= own_pk[pair_v]
-    return counts_vk
 
 
 def switching_table(

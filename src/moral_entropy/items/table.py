@@ -16,7 +16,7 @@ import polars as pl
 from moral_entropy.items.agreement import measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.disagreement import tally_votes
-from moral_entropy.items.rank import TOP, TOP_IN_DOMAIN, ItemScores, item_reasons, rank_items, ranking_rows, score_items
+from moral_entropy.items.rank import TOP, TOP_IN_DOMAIN, item_reasons, rank_items, ranking_rows, score_items
 from moral_entropy.items.words import words_by_domain
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked
@@ -25,7 +25,7 @@ from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.cells import number_rows
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import tie_key
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 WORDS_RANKING = "high entropy"
 
@@ -92,10 +92,18 @@ def sum_items(
     for n_done, (_, of_question) in enumerate(groupby(fits, lambda pair: pair[0].question)):
         fits_of, parts = zip(*of_question, strict=True)
         scores = score_items(votes, fits_of, stacked(parts))
-        rankings = list(_item_rankings(votes, scores))
+        ranked, rankings = list(rank_items(scores, votes.domains)), list[Row]()
+        # All names at once: looked up ranking by ranking they would take longer than the ranking.
+        at_x = np.concatenate([np.empty(0, dtype=np.int64), *(at_n for _, _, at_n in ranked)])
+        names = iter(votes.items.gather(scores.item_i[at_x]).cast(pl.String).to_list())
+        for domain, ranking, at_n in ranked:
+            score_n, reasons = scores.score_ri[ranking][at_n].tolist(), item_reasons(votes, scores, ranking, at_n)
+            names_n, where = list(islice(names, len(at_n))), ("item", scores.question, domain)
+            rankings += ranking_rows(where, ranking, names_n, score_n, reasons)
         places = (scores.item_i, scores.domain_i, scores.score_ri["entropy"])
-        for domain, words in words_by_domain(votes, *places, word_counts):
-            rankings += ranking_rows(("word", scores.question, domain), WORDS_RANKING, *words)
+        if votes.texts is not None:
+            for domain, words in words_by_domain(votes.texts, votes.domains, *places, word_counts):
+                rankings += ranking_rows(("word", scores.question, domain), WORDS_RANKING, *words)
         sums.rankings.append(rankings)
         sums.cells.append(_counted(np.column_stack([scores.counts_ik, scores.domain_i]), scores.count_i))
         advance((n_done + 1) / len(votes.questions))
@@ -148,19 +156,6 @@ def find_outliers(
         "annotator_summary": summary,
         "agreement": pl.DataFrame(agreement, SCHEMAS["agreement"], orient="row").fill_nan(None),
     }
-
-
-def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[Row]:
-    """Yield the rows of every ranking of the items of a question."""
-    rankings = list(rank_items(scores, votes.domains))
-    # All names at once: looked up ranking by ranking they would take longer than the ranking.
-    at_x = np.concatenate([np.empty(0, dtype=np.int64), *(at_n for _, _, at_n in rankings)])
-    names = iter(votes.items.gather(scores.item_i[at_x]).cast(pl.String).to_list())
-    for domain, ranking, at_n in rankings:
-        score_n = scores.score_ri[ranking][at_n].tolist()
-        reasons = item_reasons(votes, scores, ranking, at_n)
-        where = ("item", scores.question, domain)
-        yield from ranking_rows(where, ranking, list(islice(names, len(at_n))), score_n, reasons)
 
 
 def _agreement_rows(

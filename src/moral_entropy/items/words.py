@@ -7,7 +7,7 @@ Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words", Political An
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ import polars as pl
 from moral_entropy.items.rank import first
 from moral_entropy.names import ALL
 from moral_entropy.ties import TIE, tie_key
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 HIGH = 100
 """Number of items of highest entropy that are compared; a quarter of all where there are fewer than 400."""
@@ -144,14 +144,15 @@ def _highest(entropy_i: Floats) -> Ints:
 
 
 def words_by_domain(
-    votes: Votes, item_i: Ints, domain_i: Ints, entropy_i: Floats, word_counts: dict[bytes, pl.DataFrame]
-) -> Iterator[tuple[str, Marked]]:
+    texts: pl.Series, domains: Sequence[str], item_i: Ints, domain_i: Ints, entropy_i: Floats,
+    word_counts: dict[bytes, pl.DataFrame],
+) -> Iterator[tuple[str, Marked]]:  # fmt: skip
     """Yield the words that mark the items of highest entropy of one question: over all domains, then by domain.
 
     Parameters
     ----------
-    votes
-        The votes, with texts.
+    texts, domains
+        The text of every item, and the names of the domains: of `Votes`.
     item_i, domain_i
         Row of `Votes.items` and code of the domain of every item of the question.
     entropy_i
@@ -159,14 +160,12 @@ def words_by_domain(
     word_counts
         The words of all items, counted once for all questions about the same items: filled here.
     """
-    if votes.texts is None:
-        return
     if (key := item_i.tobytes()) not in word_counts:
-        word_counts[key] = count_words(votes.texts.gather(item_i), domain_i)
+        word_counts[key] = count_words(texts.gather(item_i), domain_i)
     for code in (None, *np.setdiff1d(domain_i, [UNKNOWN]).tolist()):
         inside = word_counts[key] if code is None else word_counts[key].filter(group=code)
         all_words = inside.group_by("word").agg(pl.col("n").sum()).sort("word")
         at_i = np.arange(len(item_i)) if code is None else np.flatnonzero(domain_i == code)
         high_n = item_i[at_i[_highest(entropy_i[at_i])]]
-        domain = ALL if code is None else votes.domains[code]
-        yield domain, marking_words(all_words, votes.texts.gather(high_n), len(at_i))
+        domain = ALL if code is None else domains[code]
+        yield domain, marking_words(all_words, texts.gather(high_n), len(at_i))

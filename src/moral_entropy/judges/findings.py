@@ -5,7 +5,7 @@ An audit looks for them in the votes (`judge_findings`); `moral-entropy judges` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -54,24 +54,29 @@ def judge_findings(votes: Votes, roles: Mapping[str, str]) -> list[Finding]:
         return []
     names = [str(name) for name in votes.annotators]
     mute = [name for text in votes.reading.dropped if (name := text.removesuffix(NO_VERDICT)) not in (text, *names)]
-    return [finding for ballot in votes.ballots for finding in _of_ballot(ballot, names, roles, mute)]
+    findings = []
+    for ballot in votes.ballots:
+        names_j, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
+        judges: list[str] = names_j.tolist()
+        if len(judges) == 1:
+            findings.append(Finding(
+                SIDE, "one_judge", 1.0, ballot.question, ballot.part, subject=judges[0], n=ballot.n_items,
+                level="doubt", text="one judge gave all votes.",
+                meaning="There is nobody to compare it with: the consensus is its own votes.",
+                remedy="Check random items by hand, which says how right it is (moral-entropy spot-check); a second "
+                "judge says where to look.",
+            ))  # fmt: skip
+        if (ballot.gold_i != UNKNOWN).any():
+            findings += one_label(ballot.labels, ballot.gold_i, ballot.question, ballot.part)
+        if models := {name for name in judges if roles.get(name) == LLM} | {*mute}:
+            findings += _of_models(ballot, judges, judge_a, models, mute)
+    return findings
 
 
-def _of_ballot(ballot: Ballot, names: list[str], roles: Mapping[str, str], mute: list[str]) -> Iterator[Finding]:
-    names_j, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
-    judges: list[str] = names_j.tolist()
-    if len(judges) == 1:
-        yield Finding(
-            SIDE, "one_judge", 1.0, ballot.question, ballot.part, subject=judges[0], n=ballot.n_items, level="doubt",
-            text="one judge gave all votes.",
-            meaning="There is nobody to compare it with: the consensus is its own votes.",
-            remedy="Check random items by hand, which says how right it is (moral-entropy spot-check); a second judge "
-            "says where to look.",
-        )  # fmt: skip
-    yield from one_label(ballot.labels, ballot.gold_i, ballot.question, ballot.part)
-    models = {name for name in judges if roles.get(name) == LLM} | {*mute}
-    if not models:
-        return
+def _of_models(
+    ballot: Ballot, judges: Sequence[str], judge_a: Ints, models: Set[str], mute: Sequence[str]
+) -> Iterator[Finding]:
+    """Find judges who fail, `mute` ones on all items, and those who always say the same."""
     votes_c = np.bincount(ballot.code_v, minlength=ballot.n_annotators * ballot.n_labels).astype(np.float64)
     counts_jv = np.zeros((len(judges), ballot.n_labels))
     np.add.at(counts_jv, judge_a, votes_c.reshape(ballot.n_annotators, ballot.n_labels))

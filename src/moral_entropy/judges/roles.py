@@ -95,6 +95,9 @@ def roles_at_audit(votes: Votes, roles: Any) -> dict[str, Any] | None:
     if roles is None and any(note.startswith(MACHINES) for note in votes.reading.notes):
         sentence = "all judges are scorers of a log: none of them is taken for a person"
         return {"said": sentence, "judges": [{"judge": name, "role": LLM} for name in names]}
+    # Without a name that only a model has, nobody is taken for one.
+    if roles is None and not any(map(MODELS.search, names)):
+        return None
     decided, sentence = _decide(names, roles, lambda column: _column_of_votes(votes, column))
     stored = [{"judge": name, "role": role} for name, role in decided.items() if roles is not None or role == LLM]
     return {"said": sentence, "judges": stored} if stored else None

@@ -21,11 +21,11 @@ from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
-from moral_entropy.report.paper import interval_of, question_frame
+from moral_entropy.report.paper import interval_of, question_frame, with_ends
 from moral_entropy.report.words import TEMPLATES, fill_template, order_notes, protocol, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
 from moral_entropy.runs.run import Run, as_run, cautions
-from moral_entropy.verdict.figures import ends_in_percent, pooled_rates
+from moral_entropy.verdict.figures import pooled_rates
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -138,8 +138,8 @@ def _checked(run: Run) -> str:
     error = run.verdict.error
     if error is None:
         return "No labels were checked by hand: how many of them are wrong is not known."
-    ends = "{}% to {}%".format(*ends_in_percent(error.low, error.high))
-    return f"Of {error.checked:,} labels that were checked, {error.wrong:,.0f} are wrong: {error.value:.1%} ({ends})."
+    share = with_ends(".1%", error.value, error.low, error.high)
+    return f"Of {error.checked:,} labels that were checked, {error.wrong:,.0f} are wrong: {share}."
 
 
 def _pool(groups: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:

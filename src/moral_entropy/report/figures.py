@@ -17,7 +17,6 @@ from moral_entropy.report.words import RATES
 from moral_entropy.runs.folder import plain_facts
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.figures import best_reference
 
 MAX_NAMES = 60
 """Annotators in a figure, those worth a look first; rules are drawn for as many questions and labels."""
@@ -71,8 +70,8 @@ def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequenc
 
 def figure_specs(run: Run) -> Iterator[tuple[str, Spec]]:
     """Return every figure by name, as a Vega-Lite specification that holds its data."""
-    rates = rate_frame(run)
-    rates = rates.filter(reference=best_reference(run)) if rates.height else rates
+    rates, reference = rate_frame(run), "gold" if "gold" in run.table("audit")["reference"] else "consensus"
+    rates = rates.filter(reference=reference) if rates.height else rates
     targets = [target for question in run.questions for target, _ in question.targets][:MAX_NAMES]
     rows = [
         {"rule": row["rule"], "target": row["question"], "value": row[name],

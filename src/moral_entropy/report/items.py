@@ -18,7 +18,6 @@ from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
-from moral_entropy.votes.table import Floats
 
 MAX_VOTES = 25_000
 """Votes in the page at most; items beyond them are left out."""
@@ -80,7 +79,9 @@ def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     items = pl.concat(pieces).head(max_items)
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
-    votes, texts = _votes(run, keyed), _texts(run, items)
+    votes = _votes(run, keyed)
+    no_texts = pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32})
+    texts = _texts(run, items) if run.has("texts") else no_texts
     items = with_alternatives(run, items)
     items, votes = with_steps(run, items, votes)
     items = items.with_columns(pl.col("item").cast(pl.String))
@@ -137,8 +138,6 @@ def text_cut(n_texts: int) -> int:
 
 
 def _texts(run: Run, items: pl.DataFrame) -> pl.DataFrame:
-    if not run.has("texts"):
-        return pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32})
     rows = run.scan("texts").join(items.lazy().select("item").unique(), on="item").drop_nulls("text").sort("item")
     frame, length = rows.collect(), pl.col("text").str.len_chars()
     cut = pl.col("text").str.slice(0, text_cut(frame.height))
@@ -148,7 +147,11 @@ def _texts(run: Run, items: pl.DataFrame) -> pl.DataFrame:
 def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add to items the prior's log-odds, and to their votes what each adds in its turn."""
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
-    matrices = _matrices(run, votes)
+    # The confusion matrices of all who cast some votes, or stand for them.
+    stand_ins = [str(group[0]) for fit in fits.values() for group in fit["counted_as_one"]]
+    voters = pl.Series([*votes["annotator"].unique(), *stand_ins], dtype=pl.String)
+    cells = run.scan("annotators").with_columns(pl.col("annotator").cast(pl.String))
+    cells_of = cells.filter(pl.col("annotator").is_in(voters.implode())).collect().partition_by(FIT, as_dict=True)
     prior_i, contribution_v = np.zeros(items.height), np.zeros(votes.height)
     cast = votes.select("annotator", "label", item="row").with_row_index("vote")
     cast = cast.with_columns(items[name].gather(cast["item"]) for name in FIT)
@@ -160,7 +163,8 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
         fit, row_i = fits[key], rows["row"].to_numpy()
         fitted, here = FittedStates.of(fit, priors[key]), votes_of.get(key, cast.head(0))
         once = counted_votes(here, fit["counted_as_one"]).sort("item", maintain_order=True)
-        log_vote_vz = fitted.log_votes(matrices.get(key, {}), once.select("annotator", "label").rows())
+        matrices = confusion_by_annotator(cells_of[key], len(fit["labels"])) if key in cells_of else {}
+        log_vote_vz = fitted.log_votes(matrices, once.select("annotator", "label").rows())
         # Where several votes counted as one, the first has what they add together.
         vote_v = here["vote"].gather(once["at"].list.first()).to_numpy()
         start_i, end_i = (np.searchsorted(once["item"].to_numpy(), row_i, side=side) for side in ("left", "right"))
@@ -172,13 +176,3 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
             prior_i[row_i[at_n]] = odds_nt[:, 0]
             contribution_v[vote_v[vote_nt]] = np.diff(odds_nt, axis=1)
     return items.with_columns(prior=pl.Series(prior_i)), votes.with_columns(contribution=pl.Series(contribution_v))
-
-
-def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[Any, Floats]]:
-    """Return the confusion matrices of all who cast some votes, or stand for them, by question and part."""
-    groups = [group for fit in run.manifest["questions"] for group in fit["counted_as_one"]]
-    voters = pl.Series([*votes["annotator"].unique(), *(str(group[0]) for group in groups)], dtype=pl.String)
-    cells = run.scan("annotators").with_columns(pl.col("annotator").cast(pl.String))
-    rows = cells.filter(pl.col("annotator").is_in(voters.implode())).collect()
-    parts = rows.partition_by(FIT, as_dict=True)
-    return {key: confusion_by_annotator(of_fit, of_fit["true"].n_unique()) for key, of_fit in parts.items()}

@@ -33,7 +33,6 @@ from moral_entropy.report.words import (
     ROLES,
     annotator_sentence,
     label_notes,
-    order_notes,
     shown_size,
     shown_title,
     votes_per_item,
@@ -41,7 +40,6 @@ from moral_entropy.report.words import (
 from moral_entropy.runs.run import Run, cautions, read_findings
 from moral_entropy.verdict.figures import pooled_rules
 from moral_entropy.verdict.summary import outlying_people, reading_notes
-from moral_entropy.verdict.verdict import checks_of
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -78,7 +76,7 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
         "title": shown_title(run),
         "size": shown_size(run),
         "verdict": asdict(run.verdict),
-        "label_notes": [*label_notes(run), *order_notes(run)],
+        "label_notes": label_notes(run),
         "interval": run.interval,
         "anonymous": bool(run.manifest["anonymous"]),
         "votes_per_item": votes_per_item(run),
@@ -86,12 +84,12 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
         "outlying": list(outlying_people(run)),
         "questions": question_cells(run),
         "findings": findings_section(run),
-        "checked": checked_tables(run),
-        "texts": texts_section(run),
+        "checked": checked_tables(run) if run.verdict.error is not None else [],
+        "texts": texts_section(run) if run.manifest.get("text_worth") else None,
         "uncertainty": uncertainty_section(run),
-        "reliability": reliability_rows(run),
+        "reliability": reliability_rows(run) if "gold" in run.table("audit")["reference"] else [],
         "groups": groups_section(run) if "groups" in run.manifest else None,
-        "judges": judges_section(run),
+        "judges": judges_section(run) if run.manifest.get("roles") else None,
         "rules": rules_section(run),
         "people_note": f"{people.height:,} of {n_people:,}, those with most votes" * (people.height < n_people),
         "method": method_section(run),
@@ -133,13 +131,15 @@ def table_of(
     >>> table_of([{"rule": "any", "n": 1200, "fpr": 0.1}], {"rule": "rule", "items": "n:,", "wrong": "fpr:.1%"})["rows"]
     [['any', '1,200', '10.0%']]
     """
-
-    def cell(row: Mapping[str, Any], name: str, form: str) -> object:
-        value = row[name]
-        return f"{value:{form}}" if isinstance(value, int) else interval_of(row, name, form) if form else value
-
     rows = list(rows)
-    cells = [[cell(row, *spec.partition(":")[::2]) for spec in columns.values()] for row in rows[:MAX_ROWS]]
+    cells: list[list[object]] = []
+    for row in rows[:MAX_ROWS]:
+        cells.append([])
+        for name, _, form in (spec.partition(":") for spec in columns.values()):
+            value = row[name]
+            if isinstance(value, int):
+                value = f"{value:{form}}"
+            cells[-1].append(interval_of(row, name, form) if form and not isinstance(value, str) else value)
     return table(tuple(columns), cells, words, title, len(rows) - len(cells))
 
 
@@ -199,15 +199,13 @@ def _checked_cells(rows: pl.DataFrame) -> list[list[str]]:
     return [[lead + ", ".join(group) if lead == "rule " else lead, *cells] for (lead, *cells), group in names.items()]
 
 
-def texts_section(run: Run) -> dict[str, Any] | None:
+def texts_section(run: Run) -> dict[str, Any]:
     """Return what the items' texts are worth, and the items whose text says otherwise than their votes."""
-    facts = run.manifest.get("text_worth")
-    if not facts:
-        return None
     heads = {"question": "question", "item": "item", "consensus": "label", "by its text": "text_label"}
     heads |= {"words": "words", "votes": "n_votes:,", "p by votes": "p_votes:.2f", "p by text": "p_text:.2f"}
     rows = run.table("text_conflicts").head(50).iter_rows(named=True)
-    return {"sentence": facts["sentence"], "table": table_of(rows, heads, 5, "Items whose text says otherwise")}
+    conflicts = table_of(rows, heads, 5, "Items whose text says otherwise")
+    return {"sentence": run.manifest["text_worth"]["sentence"], "table": conflicts}
 
 
 # --- Annotators and items ------------------------------------------------------------------------------------------
@@ -385,7 +383,7 @@ def judges_section(run: Run) -> dict[str, Any] | None:
     names = run.table("annotator_summary")["annotator"].cast(pl.String).unique().drop_nulls().to_list()
     if LLM not in roles_of(run, names)[0].values():
         return None
-    judges, scores = describe_judges(run), score(run) if checks_of(run) is not None else None
+    judges, scores = describe_judges(run), score(run) if run.verdict.error is not None else None
     tables = [_scores(scores.frame)] if scores is not None else []
     heads = {"question": "question", "judge": "judge", "role": "role", "counted with": "counted_with"}
     heads |= {"votes": "n_votes:,", "no vote": "missing:.0%", "right": "right_all:.0%", "as the others": "agrees:.0%"}
@@ -430,14 +428,12 @@ def rules_section(run: Run) -> dict[str, Any]:
         "meanings": [(rate.name, f"{rate.meaning} ({rate.formal or 'disagreement'})") for rate in metrics.values()],
         "by_question": table_of(by_question.iter_rows(named=True), heads, 3, "By question"),
         "words": table(("rule", "says yes when"), meanings.rows(), 2, "Rules in words"),
-        "ratings": rating_tables(run),
+        "ratings": rating_tables(run) if run.has("scores") else [],
     }
 
 
 def rating_tables(run: Run) -> list[dict[str, Any]]:
     """Return the rules on ratings, and the raters, of questions with a scale: those with a role first."""
-    if not run.has("scores"):
-        return []
     grades = run.table("rating_rules", where=pl.col("cut") == "")
     heads = {"question": "question", "rule": "rule", "against": "reference"}
     by_metric = grades.pivot("metric", index=["question", "part", "rule", "reference"], values="value")

@@ -105,7 +105,7 @@ def rate_frame(run: Run) -> pl.DataFrame:
     name = pl.col("metric").str.strip_prefix("expected_")
     # Against the consensus, what p lets one expect goes before the count of its labels.
     leads = name.is_in(list(RATES)) & ((pl.col("reference") == "gold") | (pl.col("metric") != name))
-    frame = run.rules.filter(is_target, leads, domain=ALL).with_columns(question=target, metric=name)
+    frame = run.table("audit").filter(is_target, leads, domain=ALL).with_columns(question=target, metric=name)
     for row in frame.iter_rows(named=True):
         key = {column: row[column] for column in ("question", "rule", "reference")}
         ends = {f"{row['metric']}{end}": row[end[1:] or "value"] for end in ("", "_low", "_high")}

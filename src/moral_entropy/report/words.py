@@ -117,7 +117,7 @@ def votes_per_item(run: Run) -> str:
 
 
 def label_notes(run: Run) -> list[str]:
-    """Say what yes stands for, and what is done with more than two labels."""
+    """Say what yes stands for, and what is done with more than two labels and their order."""
     positive = {question.positive for question in run.questions if question.positive is not None}
     names, notes = sorted(positive - {"yes"}), []
     if len(positive) == 1 and names:
@@ -128,7 +128,7 @@ def label_notes(run: Run) -> list[str]:
     if n_many:
         where = "There are" if n_many == len(run.questions) else "Some questions have"
         graded = "each is then graded by itself. Yes means that an item has this label, no that it has another."
-        notes.append(f"{where} more than two labels: {graded}")
+        notes += [f"{where} more than two labels: {graded}", *order_notes(run)]
     return notes
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.files import flush, move, refused_by_system, write_text
+from moral_entropy.files import flush, move, refused_by_system, whole_file, write_text
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.stopping import unfinished, uninterrupted
 
@@ -73,7 +73,8 @@ def writing(
     inputs
         What is read in the block: paths, globs, lists of them. A folder that holds one of them is not replaced.
     sheets
-        Filled-in sheets which the block copies into the new folder; a folder that holds another one is not replaced.
+        Filled-in sheets: those in the folder are copied into the new one; a folder that holds another one is not
+        replaced.
 
     Yields
     ------
@@ -96,6 +97,9 @@ def writing(
             raise RunFolderError(obstacle)
 
     with whole_folder(path, check) as folder:
+        for sheet in safe:
+            if sheet.is_file() and sheet.parent == Path(path).resolve():
+                shutil.copyfile(sheet, folder / sheet.name)
         yield folder
 
 
@@ -453,8 +457,16 @@ def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
 
 def note_files(folder: Path, names: Iterable[str]) -> None:
     """Note the digests of files that were just written into a run folder."""
-    digests = read_manifest(folder).get(FILES, {})
-    change_manifest(folder, **{FILES: digests | {name: digest_of(folder / name) for name in names}})
+    facts, unbroken = _read_sealed(folder)
+    digests = facts.get(FILES, {}) | {name: digest_of(folder / name) for name in names}
+    write_manifest(folder, facts | {FILES: digests}, unbroken=unbroken)
+
+
+def write_rows(folder: Path, name: str, rows: pl.DataFrame) -> None:
+    """Write a small table into a run folder, whole or not at all, and note its digest."""
+    with whole_file(folder / f"{name}.parquet") as partial:
+        rows.write_parquet(partial, compression="zstd")
+    note_files(folder, [f"{name}.parquet"])
 
 
 def changed_files(path: str | Path) -> list[str]:

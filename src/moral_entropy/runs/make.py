@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from moral_entropy import __version__
 from moral_entropy.findings import Finding
-from moral_entropy.items.contributions import prior_contributions, spoken_for, vote_contributions
+from moral_entropy.items.contributions import contributions, spoken_for
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
 from moral_entropy.model.threads import available_cores
@@ -30,7 +30,7 @@ from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.folder import ROWS_PER_GROUP, plain_facts
 from moral_entropy.runs.run import SCHEMA, Table, findings_frame
 from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, SCORE, with_between, with_ids
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+from moral_entropy.votes.table import Floats, Ints, Votes
 
 SUMS = ("rows", "items", "entropy", "uncertain", "ambiguous", *ALL_PARTS, BETWEEN)
 """Columns of `sum_df`, see `entropy_sums`."""
@@ -106,7 +106,8 @@ def item_tables(consensus: Consensus, entropies: Sequence[EntropyParts]) -> dict
 
 def _framed(make: Callable[[], Iterator[dict[str, Any]]], schema: pl.Schema) -> Iterator[pl.DataFrame]:
     for columns in make():
-        yield pl.DataFrame(columns, schema=schema)
+        # Nulls in the constructor: an expression for every column of every question takes longer than the rest.
+        yield pl.DataFrame(columns, schema=schema, nan_to_null=True)
 
 
 def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterator[dict[str, Any]]:
@@ -116,7 +117,7 @@ def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterat
             entropy, votes = parts_of_fit.of(chunk), consensus.votes
             ballot, label_i, item_i = fit.ballot, fit.label_i[chunk], fit.ballot.item_i[chunk]
             row_i = np.arange(len(item_i))
-            parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
+            parts = named_parts(entropy)
             # p is about the positive label of two, and about the consensus label of more.
             about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
             unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
@@ -130,10 +131,10 @@ def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterat
                 "p_map": fit.posterior_ik[chunk][row_i, about_i],
                 "p_model": fit.model_ik[chunk][row_i, about_i],
                 "p": fit.p_ik[chunk][row_i, about_i],
-                "p_low": _or_null(fit.low_i[chunk]),
-                "p_high": _or_null(fit.high_i[chunk]),
-                "p_calibrated": _or_null(calibrated_ik[chunk][row_i, about_i]),
-                **{name: _or_null(p_ik[chunk][row_i, about_i]) for name, p_ik in text_columns(fit).items()},
+                "p_low": fit.low_i[chunk],
+                "p_high": fit.high_i[chunk],
+                "p_calibrated": calibrated_ik[chunk][row_i, about_i],
+                **{name: p_ik[chunk][row_i, about_i] for name, p_ik in text_columns(fit).items()},
                 "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
                 "entropy": entropy.total_i,
                 **{name: parts[name] for name in ALL_PARTS},
@@ -157,11 +158,6 @@ def _names(names: Sequence[str], code_x: Ints) -> pl.Series:
     return pl.Series([*names, None], dtype=pl.String).gather(code_x.astype(np.int64) % (len(names) + 1))
 
 
-def _or_null(values_i: Floats) -> pl.Series:
-    # In the constructor: an expression for every column of every question takes longer than the rest.
-    return pl.Series(values_i, nan_to_null=True)
-
-
 def _repeated(name: str | None, n: int) -> pl.Series:
     return pl.Series([name], dtype=pl.String).new_from_index(0, n)
 
@@ -179,7 +175,7 @@ def posterior_rows(consensus: Consensus) -> Iterator[dict[str, Any]]:
                 "p_map": fit.posterior_ik[chunk].ravel(),
                 "p_model": fit.model_ik[chunk].ravel(),
                 "p": fit.p_ik[chunk].ravel(),
-                **{name: _or_null(p_ik[chunk].ravel()) for name, p_ik in text_columns(fit).items()},
+                **{name: p_ik[chunk].ravel() for name, p_ik in text_columns(fit).items()},
             }
 
 
@@ -296,11 +292,18 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
         cell_x = np.tile(np.arange(n_cells), ballot.n_annotators)
         disagreement_a = summaries[fit.question, ballot.part]["disagreement"].to_numpy()
         by_annotator = {"annotator": ballot.annotator_a, "n_votes": ballot.votes_a, "disagreement": disagreement_a}
-        low_akv, high_akv = _bounds(fit, consensus.interval)
+        bound_xakv, tail = np.full((2, *fit.confusion_akv.shape), np.nan), (1.0 - consensus.interval) / 2.0
+        # Some annotators at a time: sorting holds a copy of their draws.
+        for start in range(0, ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
+            chunk = slice(start, start + ANNOTATORS_AT_ONCE)
+            low_akv, high_akv = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+            # Of many labels the mode of a rare vote can lie outside: the interval reaches to it.
+            bound_xakv[0, chunk] = np.minimum(low_akv, fit.confusion_akv[chunk])
+            bound_xakv[1, chunk] = np.maximum(high_akv, fit.confusion_akv[chunk])
         columns.append({
             "fit": np.full(len(cell_x), f), "true": cell_x // ballot.n_labels, "voted": cell_x % ballot.n_labels,
             **{name: np.repeat(values_a, n_cells) for name, values_a in by_annotator.items()},
-            "probability": fit.confusion_akv.ravel(), "low": low_akv.ravel(), "high": high_akv.ravel(),
+            "probability": fit.confusion_akv.ravel(), "low": bound_xakv[0].ravel(), "high": bound_xakv[1].ravel(),
         })  # fmt: skip
     return _stacked(consensus, "annotators", columns)
 
@@ -316,39 +319,21 @@ def _stacked(consensus: Consensus, name: str, columns: Sequence[Mapping[str, NDA
     size_f = np.array([ballot.n_labels + 1 for ballot in ballots])
     first_x, size_x = (np.cumsum(size_f) - size_f)[fit_x], size_f[fit_x]
     ids = pl.concat([ids, pl.Series([None], dtype=ids.dtype)])
-    series = {column: _or_null(values_x) for column, values_x in values.items()}
-    series |= {"question": pl.Series([ballot.question for ballot in ballots]).gather(fit_x),
+    series = {"question": pl.Series([ballot.question for ballot in ballots]).gather(fit_x),
                "part": pl.Series([ballot.part for ballot in ballots]).gather(fit_x),
                "annotator": ids.gather(values["annotator"] % len(ids))}  # fmt: skip
     codes = [column for column in ("true", "voted", "class") if column in values]
     series |= {column: labels.gather(first_x + values[column] % size_x) for column in codes}
     schema = with_ids(SCHEMAS[name], annotator=ids.dtype)
-    return pl.DataFrame({column: series[column] for column in schema}, schema=schema)
-
-
-def _bounds(fit: QuestionFit, interval: float) -> Floats:
-    """Compute the intervals of the confusion matrices over the draws; NaN without draws. First axis: low, high."""
-    bound_xakv = np.full((2, *fit.confusion_akv.shape), np.nan)
-    tail = (1.0 - interval) / 2.0
-    # Some annotators at a time: sorting holds a copy of their draws.
-    for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
-        chunk = slice(start, start + ANNOTATORS_AT_ONCE)
-        low_akv, high_akv = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
-        # Of many labels the mode of a rare vote can lie outside: the interval reaches to it.
-        bound_xakv[0, chunk] = np.minimum(low_akv, fit.confusion_akv[chunk])
-        bound_xakv[1, chunk] = np.maximum(high_akv, fit.confusion_akv[chunk])
-    return bound_xakv
+    return pl.DataFrame({column: (values | series)[column] for column in schema}, schema=schema, nan_to_null=True)
 
 
 def contribution_frame(consensus: Consensus) -> pl.DataFrame:
     """Return, fit by fit, the prior's rows, and one row per annotator, possible vote and label it is compared for."""
-    columns, nothing = [], np.array([UNKNOWN])
+    columns = []
     for f, fit in enumerate(consensus.fits):
-        classes, labels = np.array(spoken_for(fit.ballot)[1]), np.arange(fit.ballot.n_labels)
-        contributions = [(nothing, nothing, prior_contributions(fit, consensus.interval))]
-        contributions += [(fit.ballot.annotator_a[chunk], labels, ratio_bavc)
-                   for chunk, ratio_bavc in vote_contributions(fit, consensus.interval)]  # fmt: skip
-        for annotator_a, voted_v, ratio_bavc in contributions:
+        classes = np.array(spoken_for(fit.ballot)[1])
+        for annotator_a, voted_v, ratio_bavc in contributions(fit, consensus.interval):
             a, v, c = (index.ravel() for index in np.indices(ratio_bavc.shape[1:]))
             names = {"fit": np.full(len(a), f), "annotator": annotator_a[a], "voted": voted_v[v], "class": classes[c]}
             columns.append(names | dict(zip(("contribution", "low", "high"), ratio_bavc.reshape(3, -1), strict=True)))

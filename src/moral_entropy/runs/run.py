@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from moral_entropy.errors import RunFolderError, UsageError, refuse_forked
-from moral_entropy.files import whole_file
 from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
@@ -26,11 +25,11 @@ from moral_entropy.runs.folder import (
     MANIFEST,
     checked_folder,
     digest_of,
-    note_files,
     read_manifest,
     read_table,
     scan_table,
     write_manifest,
+    write_rows,
     write_table,
     writing,
 )
@@ -127,6 +126,7 @@ class Run:
     tables: Mapping[str, Table | pl.DataFrame] = field(default_factory=dict)
     path: Path | None = None
     consensus: Consensus | None = None
+    _frames: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -176,10 +176,6 @@ class Run:
         if self.path is None or name in self.tables or not self.has(name):
             return self.table(name).lazy()
         return scan_table(self.path, name)
-
-    @cached_property
-    def _frames(self) -> dict[str, pl.DataFrame]:
-        return {}
 
     @property
     def items(self) -> pl.DataFrame:
@@ -305,10 +301,12 @@ class Run:
 
     def check(self, *, maximum: Sequence[str] = (), minimum: Sequence[str] = (), strict: bool = False) -> list[Limit]:
         """Check figures of the run against limits, as `maximum=["uncertain=0.1"]`; each has an `outcome`."""
+        from moral_entropy.rules.advice import with_leading_rates
         from moral_entropy.rules.gate import check_limits
-        from moral_entropy.verdict.figures import leading_rates, run_figures
+        from moral_entropy.verdict.figures import run_figures
 
-        return check_limits(leading_rates(self), maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
+        rates = with_leading_rates(self.rules, expected=self.model == "mixed")
+        return check_limits(rates, maxima=maximum, minima=minimum, extra=run_figures(self), strict=strict)
 
     def export(
         self, out: str | Path, *, to: Layout = "csv", force: bool = False, group: str | None = None,
@@ -350,7 +348,7 @@ class Run:
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: tables are made; the consensus stays where it was fitted."""
         frames = {name: self.table(name) for name in self.tables}
-        return {"manifest": self.manifest, "tables": frames, "path": self.path, "consensus": None}
+        return {"manifest": self.manifest, "tables": frames, "path": self.path, "consensus": None, "_frames": {}}
 
     def markdown(self) -> str:
         """Return the first screen as Markdown."""
@@ -454,7 +452,7 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
-    frame = as_run(run).findings.drop("code", strict=False)
+    frame = as_run(run).table("findings").drop("code", strict=False)
     level = pl.when(pl.col("level").is_in(list(RANK))).then("level").otherwise(pl.lit("info"))
     texts = frame.with_columns(pl.col(pl.String).fill_null(""), value=pl.col("value").fill_null(float("nan")))
     return [Finding(**row) for row in texts.with_columns(level=level).iter_rows(named=True)]
@@ -470,6 +468,4 @@ def add_findings(run: Run, findings: Iterable[Finding]) -> None:
     """Write findings into a run folder, keeping earlier figures that were not found again this time."""
     frame = findings_frame(mute(findings, run.manifest["options"].get("verdict", {}).get("ignore", ())))
     earlier = run.findings.join(frame, on=["check", "metric"], how="anti", maintain_order="left")
-    with whole_file(run.folder / "findings.parquet") as partial:
-        pl.concat([earlier, frame]).write_parquet(partial, compression="zstd")
-    note_files(run.folder, ["findings.parquet"])
+    write_rows(run.folder, "findings", pl.concat([earlier, frame]))

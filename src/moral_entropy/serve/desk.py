@@ -76,7 +76,7 @@ class Desk:
         mine = pl.when(is_two & ~is_positive).then(pl.col("n_votes") - n_for).otherwise(n_for)
         index = (
             run.scan("items")
-            .select(*KEYS, "domain", "label", "p", "n_votes", "count", wrong=wrong_by(run, "p"), agree=mine)
+            .select(*KEYS, "domain", "label", "p", "n_votes", "count", wrong=wrong_by(run), agree=mine)
             .with_columns(pl.col(CATEGORIES).cast(pl.Categorical), pl.col("p").cast(pl.Float32))
             .with_columns(risk=pl.col("wrong") * pl.col("count"), differs=2 * pl.col("agree") < pl.col("n_votes"))
             .drop("count")

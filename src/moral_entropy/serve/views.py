@@ -393,8 +393,8 @@ def describe(desk: Desk, new: Run) -> Data:
     return {
         "labels_changed": flips.height,
         "labels_changed_undecided": flips.filter(~pl.col("decided")).height,
-        "before": mean_over_items(desk.run, wrong_by(desk.run, "p")),
-        "after": mean_over_items(new, wrong_by(new, "p")),
+        "before": mean_over_items(desk.run, wrong_by(desk.run)),
+        "after": mean_over_items(new, wrong_by(new)),
         "items": movers.select(columns).to_dicts(),
     }
 

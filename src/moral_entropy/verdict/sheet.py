@@ -11,7 +11,6 @@ that the run does not have is refused, with the first of them: a slip would othe
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +22,9 @@ import polars as pl
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.options import VerdictOptions
-from moral_entropy.runs.folder import change_manifest, note_files
+from moral_entropy.runs.folder import change_manifest, write_rows
 from moral_entropy.runs.run import Run
-from moral_entropy.schemas import SCHEMAS, with_ids
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.figures import KEYS, wrong_by
 from moral_entropy.votes.labels import match_label
@@ -39,12 +38,13 @@ MOST_CHECKED = 1 / 3
 """Share of the items up to which they are drawn from blocks."""
 
 Purpose = Literal["measure", "repair"]
-ANSWER = "answer"
+SHEET, ANSWER = "spot-check.csv", "answer"
+"""The file of the first sheet, and its column to fill in."""
 
 
 def spot_checks(run: Run) -> pl.DataFrame:
     """Return the rows of every sheet of a run so far, with ids of the type that its items have."""
-    return _as_rows(run.table("spot_checks").cast({"item": run.scan("items").collect_schema()["item"]}))
+    return run.table("spot_checks").cast({"item": run.scan("items").collect_schema()["item"]})
 
 
 def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints, Floats]:
@@ -99,13 +99,11 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.D
         question, item, sheet, purpose, weight, answer (empty).
     """
     earlier, rows = spot_checks(run), run.scan("items").with_row_index("row")
-    left_out = earlier.lazy().select(KEYS)
     # Without earlier sheets names stay on disk: there may be very many.
-    unseen = rows if earlier.is_empty() else rows.join(left_out, on=KEYS, how="anti", maintain_order="left")
-    items = unseen.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
+    unseen = rows.join(earlier.lazy(), on=KEYS, how="anti", maintain_order="left") if earlier.height else rows
+    items = unseen.select("row", "count", sure=1.0 - wrong_by(run)).collect(engine="streaming")
     if items.is_empty():
-        msg = f"every item of {run.where} is on an earlier sheet already."
-        raise UsageError(msg)
+        refuse(f"every item of {run.where} is on an earlier sheet already.", UsageError)
     number = 1 + max(earlier["sheet"].to_list(), default=0)
     order_i: Ints = np.argsort(items["sure"].round(DECIMALS).to_numpy(), kind="stable")
     if purpose == "repair":
@@ -114,17 +112,12 @@ def make_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure") -> pl.D
         seed = int(run.manifest["seed"]) + 1_000 * number
         drawn_b, weight = draw_blocks(order_i, items["count"].to_numpy(), n, seed)
     sheet = pl.DataFrame({"row": items["row"].gather(drawn_b), "weight": weight})
-    if purpose == "measure":
-        # In the order of the votes: the order of certainty would tell.
-        sheet = sheet.sort("row")
     names = rows.filter(pl.col("row").is_in(sheet["row"].implode())).select("row", *KEYS).collect(engine="streaming")
+    # In the order of the votes: the order of certainty would tell.
+    sheet = sheet.join(names, on="row", maintain_order="left" if purpose == "repair" else "right")
     empty = pl.lit(None, dtype=pl.String)
     facts = {"sheet": pl.lit(number, dtype=pl.Int32), "purpose": pl.lit(purpose), "answer": empty, "label": empty}
-    return _as_rows(sheet.join(names, on="row", how="left", maintain_order="left").with_columns(**facts))
-
-
-def _as_rows(sheet: pl.DataFrame) -> pl.DataFrame:
-    return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]), extra_columns="ignore")
+    return sheet.with_columns(**facts).select(SCHEMAS["spot_checks"].names())
 
 
 def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
@@ -132,28 +125,18 @@ def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
 
     It has neither votes nor p, and no order from which they could be told.
     """
-    choices = {question.name: " | ".join(question.labels) for question in run.questions}
-    texts = run.table("texts", where=pl.col("item").is_in(sheet["item"].implode())) if run.has("texts") else None
-    with_text = sheet if texts is None else sheet.join(texts, on="item", how="left", maintain_order="left")
-    optional = {"question": len(choices) > 1, "text": texts is not None}
-    return with_text.select(
-        "item", *(name for name, is_there in optional.items() if is_there),
+    choices, names = {question.name: " | ".join(question.labels) for question in run.questions}, ["item"]
+    names += ["question"] * (len(choices) > 1) + ["text"] * run.has("texts")
+    if run.has("texts"):
+        texts = run.table("texts", where=pl.col("item").is_in(sheet["item"].implode()))
+        sheet = sheet.join(texts, on="item", how="left", maintain_order="left")
+    return sheet.select(
+        *names,
         choose_from=pl.col("question").replace_strict(choices, return_dtype=pl.String),
         answer=pl.col("answer").fill_null(""),
         sheet=pl.concat_str(pl.col("purpose"), pl.col("sheet").cast(pl.String), separator="-"),
         weight="weight",
     )  # fmt: skip
-
-
-def sheet_name(number: int) -> str:
-    """Name the file of a sheet.
-
-    Examples
-    --------
-    >>> sheet_name(1), sheet_name(2)
-    ('spot-check.csv', 'spot-check-2.csv')
-    """
-    return "spot-check.csv" if number == 1 else f"spot-check-{number}.csv"
 
 
 def with_answers(run: Run, sources: Iterable[Any]) -> Run:
@@ -174,10 +157,10 @@ def with_answers(run: Run, sources: Iterable[Any]) -> Run:
         blank = sheet.filter(pl.col(ANSWER).is_null()).join(rows.drop_nulls(ANSWER), on=KEYS, how="anti")
         sheet = pl.concat([sheet.drop_nulls(ANSWER), blank])
         rows = pl.concat([rows.join(sheet, on=KEYS, how="anti", maintain_order="left"), sheet])
-    if run.path is not None:
-        _write_checks(run.path, rows)
-        return replace(run)
-    return replace(run, tables={**run.tables, "spot_checks": rows})
+    if run.path is None:
+        return replace(run, tables={**run.tables, "spot_checks": rows})
+    write_rows(run.path, "spot_checks", rows)
+    return replace(run)
 
 
 def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Path | None = None) -> Path:
@@ -186,12 +169,12 @@ def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Pat
     A file that is already there is never replaced: it may have answers.
     """
     if out is not None and out.exists():
-        msg = f"{out} exists, and may hold answers. Choose another name with -o."
-        raise UsageError(msg)
+        refuse(f"{out} exists, and may hold answers. Choose another name with -o.", UsageError)
     sheet = make_sheet(run, n, purpose=purpose)
-    path = out or run.folder / sheet_name(int(sheet["sheet"][0]))
+    number = int(sheet["sheet"][0])
+    path = out or run.folder / (SHEET if number == 1 else SHEET.replace(".", f"-{number}."))
     # Noted first: whatever stops this here, no later sheet has the same number.
-    _write_checks(run.folder, pl.concat([spot_checks(run), sheet]))
+    write_rows(run.folder, "spot_checks", pl.concat([spot_checks(run), sheet]))
     with whole_file(path) as partial:
         # Spreadsheets take a file without this mark for the old encoding of their system.
         partial.write_text(without_formulas(printable(run, sheet)).write_csv(), encoding="utf-8-sig")
@@ -200,23 +183,8 @@ def add_sheet(run: Run, n: int = ROWS, *, purpose: Purpose = "measure", out: Pat
 
 def with_tolerance(run: Run, tolerance: float) -> Run:
     """Return a run folder in which another share of wrong labels is tolerated."""
-    options = run.manifest["options"]
-    verdict = options.get("verdict", {}) | {"tolerance": VerdictOptions(tolerance=tolerance).tolerance}
-    return replace(run, manifest=change_manifest(run.folder, options={**options, "verdict": verdict}))
-
-
-def keep_sheets(old: Path, new: Path, sheets: Iterable[Any]) -> None:
-    """Copy filled-in sheets that lie in a run folder into the one that replaces it."""
-    for sheet in sheets:
-        path = Path(sheet) if isinstance(sheet, str | Path) else None
-        if path is not None and path.is_file() and path.resolve().parent == old.resolve():
-            shutil.copyfile(path, new / path.name)
-
-
-def _write_checks(folder: Path, rows: pl.DataFrame) -> None:
-    with whole_file(folder / "spot_checks.parquet") as partial:
-        rows.write_parquet(partial, compression="zstd")
-    note_files(folder, ["spot_checks.parquet"])
+    verdict = run.manifest["options"]["verdict"] | {"tolerance": VerdictOptions(tolerance=tolerance).tolerance}
+    return replace(run, manifest=change_manifest(run.folder, options=run.manifest["options"] | {"verdict": verdict}))
 
 
 def read_answers(run: Run, source: Any) -> pl.DataFrame:
@@ -228,15 +196,24 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
             f"{table.name} does not say which of the {len(labels_of)} questions an answer is about "
             f"({', '.join(labels_of)}). Keep the column question of the sheet."
         )
-    missing = {"item": "", ANSWER: "", "sheet": "", "question": next(iter(labels_of))}
-    rows = pl.DataFrame([_texts(table, name, text) for name, text in missing.items()]).with_columns(_weights(table))
-    if (rows[ANSWER] == "").all():
-        refuse(f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}.")
+    rows = _rows(table, next(iter(labels_of)))
     # The label as it is now: answers may become the labels of a later run.
     items = run.scan("items").select(*KEYS, "label", key=pl.col("item").cast(pl.String)).collect(engine="streaming")
     rows = rows.rename({"item": "key"}).join(items, on=["question", "key"], how="left", maintain_order="left")
     answered, blank = (rows.filter(part) for part in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
-    _check_answers(answered, table.name, run)
+    if n_strange := answered["item"].null_count():
+        question, key = answered.filter(pl.col("item").is_null()).select("question", "key").row(0)
+        refuse(
+            f"{n_strange:,} of {answered.height:,} answers in {table.name} are about items that {run.where} does not "
+            f"have. First: item {key!r} of question {question!r}. Check the sheet of the same votes."
+        )
+    answers = answered.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
+    twice = answers.filter(pl.col(ANSWER).list.len() > 1)
+    for _, item, (answer, other, *_) in twice.iter_rows():
+        refuse(
+            f"{twice.height:,} items of {table.name} have two answers. First: item {item!r} is {answer!r} and "
+            f"{other!r}. Keep one."
+        )
     labels = []
     for question, item, answer in answered.select(*KEYS, ANSWER).iter_rows():
         at = match_label(answer, labels_of[question])
@@ -252,7 +229,7 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     parts = pl.col("sheet").str.extract_groups(r"^(measure|repair)-(\d+)$")
     purpose, number = parts.struct[0].fill_null("measure"), parts.struct[1].cast(pl.Int32).fill_null(1)
     sheet = pl.concat([answered, blank]).unique(KEYS, keep="first", maintain_order=True)
-    return _as_rows(sheet.with_columns(purpose=purpose, sheet=number))
+    return sheet.with_columns(purpose=purpose, sheet=number).select(SCHEMAS["spot_checks"].names())
 
 
 def open_sheet(source: Any) -> Source:
@@ -267,41 +244,21 @@ def open_sheet(source: Any) -> Source:
     return table
 
 
-def _texts(table: Source, name: str, missing: str) -> pl.Series:
-    if name not in table.columns:
-        return pl.repeat(missing, table.rows, eager=True).alias(name)
-    texts = table.column(name).cast(pl.String).fill_null("").str.strip_chars()
+def _rows(table: Source, question: str) -> pl.DataFrame:
+    """Return the texts and the weight of every row of a sheet; the question where no column has it."""
+    missing = {"item": "", ANSWER: "", "sheet": "", "question": question, "weight": "1"}
+    names = [name for name in missing if name in table.columns]
+    rows = pl.DataFrame({name: table.column(name).cast(pl.String) for name in names})
     # A spreadsheet keeps the apostrophe that guards a text from being read as a formula.
-    return texts.str.replace(r"^'([=+\-@])", "$1").alias(name)
-
-
-def _weights(table: Source) -> pl.Series:
-    if "weight" not in table.columns:
-        return pl.repeat(1.0, table.rows, eager=True).alias("weight")
-    weight = table.column("weight").cast(pl.Float64, strict=False)
-    bad = weight.is_null() | ~weight.is_finite() | (weight < 0)
+    rows = rows.with_columns(pl.all().fill_null("").str.strip_chars().str.replace(r"^'([=+\-@])", "$1"))
+    rows = rows.with_columns(pl.lit(text).alias(name) for name, text in missing.items() if name not in names)
+    rows = rows.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
+    bad = ~(rows["weight"].is_finite() & (rows["weight"] >= 0)).fill_null(False)
     if bad.any():
         refuse(
             f"{bad.sum():,} rows of {table.name} have no weight. First: row {int(bad.arg_max() or 0) + 1}. Keep the "
             "column weight of the sheet as it was, or leave it out: then all rows count alike."
         )
-    return weight.alias("weight")
-
-
-def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
-    """Refuse answers about items that the run does not have, and two answers to one item."""
-    strange = answered.filter(pl.col("item").is_null())
-    if strange.height:
-        first = strange.row(0, named=True)
-        refuse(
-            f"{strange.height:,} of {answered.height:,} answers in {name} are about items that {run.where} does not "
-            f"have. First: item {first['key']!r} of question {first['question']!r}. Check the sheet of the same votes."
-        )
-    twice = answered.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
-    twice = twice.filter(pl.col(ANSWER).list.len() > 1)
-    if twice.height:
-        first = twice.row(0, named=True)
-        refuse(
-            f"{twice.height:,} items of {name} have two answers. First: item {first['item']!r} is "
-            f"{first[ANSWER][0]!r} and {first[ANSWER][1]!r}. Keep one."
-        )
+    if (rows[ANSWER] == "").all():
+        refuse(f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}.")
+    return rows

@@ -7,10 +7,8 @@ counted from votes and labels or was held against planted truths (`tests/truth/t
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import accumulate
 from textwrap import wrap
 from typing import Any
 
@@ -19,13 +17,13 @@ import polars as pl
 
 from moral_entropy.errors import harmless
 from moral_entropy.findings import Finding, many
-from moral_entropy.markup import markdown_table, markdown_text
+from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL, person
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, cautions
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.figures import pooled_rules, run_figures
-from moral_entropy.verdict.sheet import ROWS, sheet_name
+from moral_entropy.verdict.sheet import ROWS, SHEET
 from moral_entropy.verdict.verdict import gold_sums, n_labels
 
 NARROW, WIDE = 80, 120
@@ -54,9 +52,6 @@ QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotat
 FINDING = ("code", "severity", "text", "meaning", "remedy")
 """What the record has of the reading, of every question and of every finding."""
 
-HEADS = ("question", "agreement", "uncertain", "majority differs", "wrong if independent")
-SHARED = "Shared mistakes come on top, and votes cannot show them"
-
 
 class Summary:
     """What a reader of a run sees first.
@@ -79,9 +74,13 @@ class Summary:
 
     def __init__(self, run: Run) -> None:
         self.run, self.findings = run, cautions(run)
-        self.heading, self.notes = _heading(run.manifest), list(reading_notes(run.manifest))
+        manifest, questions = run.manifest, len({fit["question"] for fit in run.manifest["questions"]})
+        people = "no annotators named" if manifest["anonymous"] else many(manifest["annotators"], "annotator")
+        facts = [many(manifest["items"], "item"), people, *([many(questions, "question")] if questions > 1 else [])]
+        facts = [one_line(manifest["input"]["source"], 50), *facts, many(manifest["votes"], "vote")]
+        self.heading, self.notes = " · ".join(facts), list(reading_notes(manifest))
         self.questions, self.sentences = question_rows(run), _sentences(run)
-        groups = run.manifest.get("groups") or {"notes": [], "sentences": []}
+        groups = manifest.get("groups") or {"notes": [], "sentences": []}
         self.groups: list[str] = [*groups["notes"], *groups["sentences"]]
         self.warnings, self.commands = list(_warnings(run, self.findings)), _commands(run)
 
@@ -95,17 +94,16 @@ class Summary:
         """
         width = min(max(width, NARROW), WIDE)
         heads, rows, footer = self._table(width - 60)
-        table = [f"  {line}" for line in text_table(heads, rows, n_words=1)]
         # A command without a folder writes no report.
         where = "with --verbose" if self.run.path is None and self.run.manifest["command"] else "in the report"
         parts = [
             [self.heading[:WIDE]],
-            _at_most(LINES["notes"], self.notes, width, "  ", f"more notes {where}"),
-            [*table, *([f"  {footer}"] if footer else [])],
-            _at_most(LINES["checked"], self.sentences, width, "  ", ""),
-            _at_most(LINES["groups"], self.groups, width, "  ", f"more on groups {where}"),
+            _at_most(LINES["notes"], self.notes, width, f"more notes {where}"),
+            [f"  {line}" for line in (*text_table(heads, rows), footer) if line],
+            _at_most(LINES["checked"], self.sentences, width, ""),
+            _at_most(LINES["groups"], self.groups, width, f"more on groups {where}"),
             _at_most(LINES["warnings"] - (3 if self.groups else 0), [f"! {text}" for text in self.warnings], width,
-                     "  ", "more in the report, or with --verbose"),
+                     "more in the report, or with --verbose"),
             [f"  {name:<7} {command}" for name, command in self.commands.items()],
         ]  # fmt: skip
         return [harmless(line) for part in parts for line in part]
@@ -113,18 +111,16 @@ class Summary:
     def markdown(self) -> str:
         """Return the same as Markdown."""
         heads, rows, footer = self._table(WIDE)
-        texts = [f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups)]
+        texts = "\n".join(f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups))
         last = [*(f"- **!** {markdown_text(text)}" for text in self.warnings),
                 *(f"- {name}: `{command}`" for name, command in self.commands.items())]  # fmt: skip
-        table = markdown_table(heads, [[markdown_text(cell) for cell in row] for row in rows])
-        parts = f"**{markdown_text(self.heading)}**", "\n".join(texts), table, footer, "\n".join(last)
+        parts = f"**{markdown_text(self.heading)}**", texts, markdown_table(heads, rows), footer, "\n".join(last)
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def record(self) -> dict[str, Any]:
         """Return the same as plain values, with the figures as numbers: what `audit --json` prints."""
         run, manifest = self.run, self.run.manifest
-        files = {"run": "", "report": REPORT, "spot_check": sheet_name(1)} if run.path is not None else {}
-        paths = {name: str(run.folder / file) for name, file in files.items() if (run.folder / file).exists()}
+        files = {"run": run.path, "report": run.path / REPORT, "spot_check": run.path / SHEET} if run.path else {}
         # The share of every label is by the consensus; with two labels that of yes has its name.
         questions = [
             {name: fit[name] for name in QUESTION if name in fit} | {"shares": fit["prevalence"]}
@@ -144,21 +140,20 @@ class Summary:
             "best_rule": manifest.get("best_rule"),
             "advice": manifest["advice"],
             "checked": run.checked.to_dicts(),
-            "paths": paths,
+            "paths": {name: str(path) for name, path in files.items() if path.exists()},
         }
 
     def _table(self, longest: int) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
         """Return the heads and the rows that are shown, and a sentence about the others."""
         has_gold = [row["gold"] is not None for row in self.questions]
-        heads = (*HEADS[:-1], "wrong by gold" if all(has_gold) else "wrong" if any(has_gold) else HEADS[-1])
+        wrong = "wrong by gold" if all(has_gold) else "wrong" if any(has_gold) else "wrong if independent"
+        heads = ("question", "agreement", "uncertain", "majority differs", wrong)
         n_rows = LINES["rows"] if len(self.questions) <= LINES["rows"] else LINES["rows"] - 1
-        rows: list[tuple[str, ...]] = [
-            (short_name(row["question"], longest),
-             "–" if row["alpha"] is None else f"α {row['alpha']:z.2f}".replace("0.", ".") + " ordered" * row["ordered"],
-             percent(row["uncertain"]), percent(row["differs"]),
-             wrong_range(row))
-            for row in self.questions[:n_rows]
-        ]  # fmt: skip
+        rows: list[tuple[str, ...]] = []
+        for row in self.questions[:n_rows]:
+            alpha = NOTHING if row["alpha"] is None else f"α {row['alpha']:z.2f}".replace("0.", ".")
+            figures = alpha + " ordered" * row["ordered"], percent(row["uncertain"]), percent(row["differs"])
+            rows.append((short_name(row["question"], longest), *figures, wrong_range(row)))
         if not (hidden := [row["uncertain"] for row in self.questions[n_rows:]]):
             return heads, rows, ""
         doubt = f"less in doubt (uncertain {percent(min(hidden))} to {percent(max(hidden))})"
@@ -166,13 +161,6 @@ class Summary:
 
 
 # --- What was read --------------------------------------------------------------------------------------------------
-
-
-def _heading(manifest: dict[str, Any]) -> str:
-    people = "no annotators named" if manifest["anonymous"] else many(manifest["annotators"], "annotator")
-    questions = len({fit["question"] for fit in manifest["questions"]})
-    facts = [many(manifest["items"], "item"), people, *([many(questions, "question")] if questions > 1 else [])]
-    return " · ".join([one_line(manifest["input"]["source"], 50), *facts, many(manifest["votes"], "vote")])
 
 
 def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
@@ -200,7 +188,7 @@ def question_rows(run: Run) -> list[dict[str, Any]]:
     """Return the figures of every fit; where there are more than fit on the screen, the worst first."""
     agreement = run.table("agreement").filter(domain=ALL).select("question", "statistic", "value")
     figures = {(question, statistic): value for question, statistic, value in agreement.iter_rows()}
-    gold, rows = _wrong_by_gold(run), []
+    gold, rows = _wrong_by_gold(run) if run.verdict.checked_by == "gold" else {}, []
     for fit in run.manifest["questions"]:
         ordered = figures.get((fit["question"], "krippendorff_alpha_ordinal"))
         alpha = figures.get((fit["question"], "krippendorff_alpha")) if ordered is None else ordered
@@ -219,9 +207,8 @@ def question_rows(run: Run) -> list[dict[str, Any]]:
 
 def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
     """Return, by question and part, the interval of the share of labels that known answers say are wrong."""
-    sums = gold_sums(run).filter(pl.col("n") > 0) if run.verdict.checked_by == "gold" else pl.DataFrame()
     rates = {}
-    for question, part, items, n, _, wrong in sums.iter_rows():
+    for question, part, items, n, _, wrong in gold_sums(run).filter(pl.col("n") > 0).iter_rows():
         low, high = (float(end) for end in exact_interval(wrong, n, run.interval))
         rates[question, part or ""] = (wrong / n, wrong / n, round(n)) if n >= items - 0.5 else (low, high, round(n))
     return rates
@@ -229,9 +216,7 @@ def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
 
 def wrong_range(row: dict[str, Any]) -> str:
     """Show between which shares of the labels are wrong, by a row of `question_rows`."""
-    if row["low"] is None:
-        return "–"
-    if row["low"] == row["high"]:
+    if row["low"] is None or row["low"] == row["high"]:
         return percent(row["low"])
     # Rounded outward, so that it holds what it holds.
     return f"{math.floor(100 * row['low'])}–{math.ceil(100 * row['high'])}%"
@@ -245,9 +230,7 @@ def percent(share: float | None) -> str:
     >>> percent(0.094), percent(0.004), percent(0.0), percent(None)
     ('9%', '<1%', '0%', '–')
     """
-    if share is None:
-        return "–"
-    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+    return NOTHING if share is None else "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 # --- What is known of errors ----------------------------------------------------------------------------------------
@@ -260,9 +243,10 @@ def _sentences(run: Run) -> list[str]:
     if "gold" in run.manifest["guessed"]:
         column = short_name(run.manifest["columns"]["gold"])
         texts.insert(0, f"Column {column} looks like known answers; with --gold {column} they count as checked labels.")
-    sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
+    sheet = f" ({run.path / SHEET})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
-    lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
+    shared = "Shared mistakes come on top, and votes cannot show them"
+    lead = "Votes alone cannot show how many labels are wrong" if thin else shared
     return [f"{lead}: check {many(min(ROWS, n_labels(run)), 'label')}{sheet}.", *texts]
 
 
@@ -300,7 +284,7 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
     right, n = ("gold_accuracy", "gold_votes") if by_gold else (1.0 - pl.col("disagreement_others"), "n_votes")
     # Raters of a scale have findings of their own: to be a level off is no error of that kind.
     scales = [question.name for question in run.questions if question.levels and not by_gold]
-    people = run.annotators.with_columns(right=right, n=n).drop_nulls("right")
+    people = run.table("annotator_summary").with_columns(right=right, n=n).drop_nulls("right")
     people = people.filter(pl.col("n") >= FEW_VOTES, ~pl.col("question").is_in(scales))
     whom = "known answers" if by_gold else "the majority of the others"
     for (question, _), frame in people.group_by("question", "part", maintain_order=True):
@@ -308,24 +292,20 @@ def outlying_people(run: Run, except_for: Iterable[str] = ()) -> Iterator[str]:
         far_a = jeffreys_interval(right_a * n_a, n_a, SURE)[1] < np.median(right_a) - GAP
         names = frame["annotator"].cast(pl.String).to_list()
         order = [a for a in np.argsort(right_a, kind="stable") if far_a[a] and names[a] not in set(except_for)]
-        if len(right_a) < 3 or not order:
-            continue
-        first, rest_a = order[0], right_a[~far_a]
         about = f" on {short_name(str(question))}" if len(run.questions) > 1 else ""
         also = f" ({len(order) - 1} more are like that)" if len(order) > 1 else ""
-        yield (
-            f"{person(short_name(names[first]))} agrees with {whom} on {right_a[first]:.0%} of {n_a[first]:,.0f} votes"
-            f"{about}{also}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
-        )
+        for a in order[:1] if len(right_a) >= 3 else ():
+            lead, rest_a = person(short_name(names[a])), right_a[~far_a]
+            agrees = f"{lead} agrees with {whom} on {right_a[a]:.0%} of {n_a[a]:,.0f} votes{about}{also}"
+            yield f"{agrees}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
 
 
 def _commands(run: Run) -> dict[str, str]:
     path, is_checked = run.path, run.verdict.error is not None
     if path is None:
-        command = run.manifest["command"]
-        call = "run.save('run/')" if is_checked else "run.spot_check()"
+        command, call = run.manifest["command"], "run.save('run/')" if is_checked else "run.spot_check()"
         return {"keep": f"{command} -o run/"} if command else {"next": call}
-    check = f"moral-entropy spot-check {path} --answers {path / sheet_name(1)} -o {path}-checked"
+    check = f"moral-entropy spot-check {path} --answers {path / SHEET} -o {path}-checked"
     place = {"report": str(path / REPORT)} if (path / REPORT).is_file() else {"tables": str(path)}
     return {"next": f"moral-entropy next {path}" if is_checked else check} | place
 
@@ -351,34 +331,28 @@ def one_line(text: str, longest: int) -> str:
     return line if len(line) <= max(longest, 8) else f"{line[: max(longest, 8) - 1]}…"
 
 
-def _at_most(n_lines: int, texts: Sequence[str], width: int, lead: str, ending: str) -> list[str]:
+def _at_most(n_lines: int, texts: Sequence[str], width: int, ending: str) -> list[str]:
     """Wrap texts, whole ones as far as so many lines go; the last line counts those that are left out."""
-    blocks = [
-        wrap(text, width, initial_indent=lead, subsequent_indent=f"{lead}  ", break_long_words=False,
-             break_on_hyphens=False)
-        for text in texts
-    ]  # fmt: skip
-    if sum(map(len, blocks)) <= n_lines:
-        return [line for block in blocks for line in block]
-    room = n_lines - (len(blocks) > 1)
-    n_whole = bisect_right(list(accumulate(map(len, blocks))), room)
-    lines = [line for block in blocks[:n_whole] for line in block]
-    if not n_whole:
-        lines, n_whole = [*blocks[0][: room - 1], f"{blocks[0][room - 1][: width - 2]} …"], 1
-    n_left = len(blocks) - n_whole
-    return [*lines, f"{lead}{n_left:,} {ending}"] if n_left and ending else lines
+    shape: dict[str, Any] = {"initial_indent": "  ", "subsequent_indent": "    ", "break_long_words": False}
+    blocks = [wrap(text, width, **shape, break_on_hyphens=False) for text in texts]
+    fits, lines = sum(map(len, blocks)) <= n_lines, list[str]()
+    room = n_lines if fits else n_lines - (len(blocks) > 1)
+    while blocks and len(lines) + len(blocks[0]) <= room:
+        lines += blocks.pop(0)
+    if blocks and not lines:
+        *_, last = lines = blocks.pop(0)[:room]
+        lines[-1] = f"{last[: width - 2]} …"
+    return [*lines, f"  {len(blocks):,} {ending}"] if blocks and ending else lines
 
 
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: int) -> Iterator[str]:
-    """Yield a table as lines: the first columns, of words, to the left, the others, of figures, to the right.
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table as lines: the first column, of words, to the left, the others, of figures, to the right.
 
     Examples
     --------
-    >>> print(*text_table(("rule", "% wrong"), [("any", "9.5")], n_words=1), sep="|")
+    >>> print(*text_table(("rule", "% wrong"), [("any", "9.5")]), sep="|")
     rule  % wrong|any       9.5
     """
-    wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        cells = [cell.ljust(size) if n < n_words else cell.rjust(size)
-                 for n, (cell, size) in enumerate(zip(row, wide, strict=True))]  # fmt: skip
-        yield "  ".join(cells).rstrip()
+    first, *wide = (max(map(len, column)) for column in zip(heads, *rows, strict=True))
+    for word, *figures in (heads, *rows):
+        yield "  ".join([word.ljust(first), *map(str.rjust, figures, wide)]).rstrip()

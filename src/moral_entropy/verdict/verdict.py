@@ -10,8 +10,7 @@ Whether labels are shown to be good enough rests on the exact bounds of Clopper 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -21,19 +20,11 @@ from scipy.special import expit, log_expit, logit
 
 from moral_entropy.findings import many
 from moral_entropy.items.states import positions
-from moral_entropy.options import TOLERANCE
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.runs.run import Question, Run, cautions
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.figures import (
-    KEYS,
-    annotator_shares,
-    best_reference,
-    mean_over_items,
-    pooled_rates,
-    wrong_by,
-)
+from moral_entropy.verdict.figures import KEYS, annotator_shares, mean_over_items, pooled_rates, wrong_by
 from moral_entropy.verdict.sheet import MOST_CHECKED, ROWS, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -44,9 +35,8 @@ sets with gold it is 0.4 to 1.9."""
 MOST_CHECKS = 100_000
 """Largest number of checks that anybody is told to make."""
 
-FIGURES = ("checked", "wrong", "value", "low", "high")
-CHECKED = pl.Schema(dict.fromkeys(("kind", "name"), pl.String()) | dict.fromkeys(FIGURES, pl.Float64()))
-CHECKED["checked"] = pl.Int64()
+FIGURES = dict.fromkeys(("wrong", "value", "low", "high"), pl.Float64())
+CHECKED = pl.Schema({"kind": pl.String(), "name": pl.String(), "checked": pl.Int64(), **FIGURES})
 
 
 @dataclass(frozen=True)
@@ -74,9 +64,8 @@ class ErrorRate:
 
 
 def error_rate(
-    wrong_j: Floats | Sequence[float], population: float, *, weight_j: Floats | Sequence[float] | None = None,
-    risk_j: Floats | None = None, mass: float = 0.9,
-) -> ErrorRate:  # fmt: skip
+    wrong_j: Floats, population: float, weight_j: Floats | None = None, risk_j: Floats | None = None, mass: float = 0.9
+) -> ErrorRate:
     """Estimate the share of wrong labels from checked ones.
 
     Parameters
@@ -133,19 +122,16 @@ def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> fl
     return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
 
 
-def _rate(
-    checked: int, wrong: float, share: float, worth: float, population: float, mass: float, gain: float = 1.0
-) -> ErrorRate:
+def _rate(n: int, wrong: float, share: float, worth: float, total: float, mass: float, gain: float = 1.0) -> ErrorRate:
     """Return the share with its interval; `worth` is how many equally weighted checks there are (Kish 1965)."""
-    unseen = max(1.0 - checked / population, 0.0)
+    unseen = max(1.0 - n / total, 0.0)
     if unseen < 1e-9:
-        return ErrorRate(checked, wrong, share, share, share, share, share)
+        return ErrorRate(n, wrong, share, share, share, share, share)
     # Sampling without replacement is worth that many draws with it.
-    n = np.asarray(worth / unseen)
-    low, high = (float(end) for end in jeffreys_interval(share * n * gain, n * gain, mass))
-    at_least, bound = (float(end) for end in exact_interval(share * n, n, mass))
-    low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
-    return ErrorRate(checked, wrong, share, low, high, at_least, bound)
+    draws = np.asarray(worth / unseen)
+    low, high = (float(end) for end in jeffreys_interval(share * draws * gain, draws * gain, mass))
+    at_least, bound = (float(end) for end in exact_interval(share * draws, draws, mass))
+    return ErrorRate(n, wrong, share, low if share > 0.0 else 0.0, high if share < 1.0 else 1.0, at_least, bound)
 
 
 def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
@@ -160,14 +146,14 @@ def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int |
     >>> checks_needed(0.12, 0.10) is None
     True
     """
-    if share >= tolerance:
-        return None
-
-    def shown(n: int) -> bool:
-        return bool(exact_interval(np.asarray(share * n), np.asarray(n), mass)[1] <= tolerance)
-
-    n = 1 + bisect_left(range(1, MOST_CHECKS + 1), True, key=shown)
-    return n if n <= MOST_CHECKS else None
+    too_few, enough = 0, MOST_CHECKS + 1
+    while enough - too_few > 1:
+        n = (too_few + enough) // 2
+        if exact_interval(share * n, n, mass)[1] <= tolerance:
+            enough = n
+        else:
+            too_few = n
+    return enough if enough <= MOST_CHECKS else None
 
 
 class Checks(NamedTuple):
@@ -175,58 +161,50 @@ class Checks(NamedTuple):
 
     Parameters
     ----------
-    by
-        "spot check" or "gold".
     error
         The share of the consensus' labels that is wrong.
     worst
         The same if every label on a row left blank is wrong.
-    population
-        How many labels there are of which the checked ones are a part.
     blank
         Rows of the sheets that have no answer.
     rows
         The checked items of a spot check: question, item, truth, label, weight. None where gold was used.
     """
 
-    by: Literal["spot check", "gold"]
     error: ErrorRate
     worst: ErrorRate
-    population: float
     blank: int = 0
     rows: pl.DataFrame | None = None
 
 
 def checks_of(run: Run) -> Checks | None:
-    """Return the checked labels of a run: by spot checks, else by gold; None where nothing was checked."""
-    return spot_checks_of(run) or gold_checks_of(run)
+    """Return the checked labels of a run: by spot checks, else by gold; None where nothing was checked.
 
-
-def gold_sums(run: Run) -> pl.DataFrame:
-    """Count, by question and part, all labels, those with gold (`n`; `squares` of their weights) and the wrong ones."""
-    has_gold, weight = pl.col("gold").is_not_null(), pl.col("count")
-    sums = run.scan("items").group_by("question", "part").agg(
-        items=weight.sum(),
-        n=weight.filter(has_gold).sum(),
-        squares=weight.filter(has_gold).pow(2).sum(),
-        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
-    )  # fmt: skip
-    return sums.sort("question", "part").collect(engine="streaming")
-
-
-def gold_checks_of(run: Run) -> Checks | None:
-    """Count the labels that gold says are wrong.
-
-    None where there is no gold, where it was used as evidence, and where a column was only guessed to be gold: nobody
-    said that its answers are right.
+    Gold checks nothing where it was used as evidence, and where a column was only guessed to be gold: nobody said that
+    its answers are right.
     """
-    if run.manifest.get("use_gold") or "gold" in run.manifest["guessed"] or best_reference(run) != "gold":
+    rows = spot_checks(run).filter(pl.col("purpose") == "measure")
+    rows = rows.filter(pl.col("answer").is_not_null().any().over("sheet"))
+    if rows.height:
+        return _by_hand(run, rows)
+    is_evidence = run.manifest.get("use_gold") or "gold" in run.manifest["guessed"]
+    if is_evidence or "gold" not in run.table("audit")["reference"]:
         return None
     n_all, n_gold, squares, wrong = gold_sums(run).select(pl.col("items", "n", "squares", "wrong").sum()).row(0)
     if not n_gold:
         return None
     error = _rate(round(n_gold), wrong, wrong / n_gold, n_gold**2 / squares, n_all, run.interval)
-    return Checks("gold", error, error, n_all)
+    return Checks(error, error)
+
+
+def gold_sums(run: Run) -> pl.DataFrame:
+    """Count, by question and part, all labels, those with gold (`n`; `squares` of their weights) and the wrong ones."""
+    weight = pl.col("count")
+    known, is_wrong = weight.filter(pl.col("gold").is_not_null()), pl.col("gold") != pl.col("label")
+    sums = run.scan("items").group_by("question", "part").agg(
+        items=weight.sum(), n=known.sum(), squares=known.pow(2).sum(), wrong=weight.filter(is_wrong).sum()
+    )  # fmt: skip
+    return sums.sort("question", "part").collect(engine="streaming")
 
 
 def how_wrong(run: Run) -> pl.Expr:
@@ -234,38 +212,32 @@ def how_wrong(run: Run) -> pl.Expr:
     wrong = (pl.col("truth") != pl.col("label")).cast(pl.Float64)
     for question in run.questions:
         if question.levels:
-            rank_of = {label: rank for rank, label in enumerate(question.labels)}
-            rank, truth = (pl.col(name).replace_strict(rank_of, default=None, return_dtype=pl.Int64)
-                           for name in ("label", "truth"))  # fmt: skip
+            ranks: dict[str, Any] = {"old": question.labels, "new": range(len(question.labels)), "default": None}
+            levels_off = pl.col("label").replace_strict(**ranks) - pl.col("truth").replace_strict(**ranks)
             here = pl.col("question") == question.name
-            wrong = pl.when(here).then((rank - truth).abs().clip(0, 2) / 2.0).otherwise(wrong)
+            wrong = pl.when(here).then(levels_off.abs().clip(0, 2) / 2.0).otherwise(wrong)
     return wrong
 
 
-def spot_checks_of(run: Run) -> Checks | None:
-    """Return the answers of the sheets that measure, with the weights of all of them together; None without any."""
-    rows = spot_checks(run).filter(pl.col("purpose") == "measure")
-    rows = rows.filter(pl.col("answer").is_not_null().any().over("sheet"))
-    if rows.is_empty():
-        return None
+def _by_hand(run: Run, rows: pl.DataFrame) -> Checks:
+    """Return the answers of the sheets that measure, with the weights of all of them together."""
     items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode()))
-    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "published", "risk", now="label")
+    items = items.select(*KEYS, "published", risk=wrong_by(run), now="label")
     rows = rows.rename({"answer": "truth"}).join(items, on=KEYS, how="inner", maintain_order="left")
     # Of a run whose labels are the answers, what was wrong before.
     rows = rows.with_columns(label=pl.coalesce("label", "now"))
     # A sheet counts as often as it has rows, and within it each row by its block.
     weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
     answered, every = rows.drop_nulls("truth").with_columns(weight), rows.with_columns(weight)
-    population = float(n_labels(run))
     # Each item of a sheet was drawn from a block of its own unless weights are small.
     in_blocks = bool((rows.group_by("sheet").agg(pl.col("weight").min())["weight"] >= 1.0 / MOST_CHECKED).all())
     # A row is left blank where the answer is hard: nobody knows that its label is right.
     error, worst = (
-        error_rate(sheet.select(wrong).to_series().to_numpy(), population, weight_j=sheet["weight"].to_numpy(),
+        error_rate(sheet.select(wrong).to_series().to_numpy(), n_labels(run), weight_j=sheet["weight"].to_numpy(),
                    risk_j=sheet["risk"].to_numpy() if in_blocks and sheet is answered else None, mass=run.interval)
         for sheet, wrong in ((answered, how_wrong(run)), (every, pl.col("truth").ne_missing(pl.col("label"))))
     )  # fmt: skip
-    return Checks("spot check", error, worst, population, every.height - answered.height, answered)
+    return Checks(error, worst, every.height - answered.height, answered)
 
 
 def checked_frame(run: Run) -> pl.DataFrame:
@@ -281,15 +253,14 @@ def checked_frame(run: Run) -> pl.DataFrame:
     names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
     if checks.rows is None:
         rates = pooled_rates(run, "gold")
-        for name, row in ((name, rates.get((name, "disagreement"))) for name in names):
-            if row is not None:
-                # Where gold knows all labels, there is no interval.
-                no_ends = error.checked >= checks.population or row["low"] is None
-                low, high = (row["value"],) * 2 if no_ends else (row["low"], row["high"])
-                rows.append(("rule", name, row["n"], row["value"] * row["n"], row["value"], low, high))
+        for name, row in ((name, rates[name, "disagreement"]) for name in names if (name, "disagreement") in rates):
+            # Where gold knows all labels, there is no interval.
+            no_ends = error.checked >= n_labels(run) or row["low"] is None
+            low, high = (row["value"],) * 2 if no_ends else (row["low"], row["high"])
+            rows.append(("rule", name, row["n"], row["value"] * row["n"], row["value"], low, high))
     else:
         best = (run.manifest.get("best_rule") or {}).get("rule")
-        rows += _rules(run, checks, checks.rows, filter(None, dict.fromkeys([*names, best])))
+        rows += _rules(run, checks.rows, filter(None, dict.fromkeys([*names, best])))
         labels = checks.rows.lazy().select(*KEYS, "truth", count=pl.lit(1.0))
     wrong = (pl.col("n") - pl.col("right")).round(DECIMALS)
     people = annotator_shares(run, labels).filter(question="").select(
@@ -300,7 +271,7 @@ def checked_frame(run: Run) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(rows, schema=CHECKED, orient="row"), worst_first])
 
 
-def _rules(run: Run, checks: Checks, rows: pl.DataFrame, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+def _rules(run: Run, rows: pl.DataFrame, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
     """Yield what each hard rule got wrong on the checked items that have votes: rows of `CHECKED`."""
     votes = run.table("votes", where=pl.col("item").is_in(rows["item"].unique().implode()))
     parts = [(question, rows.filter(question=question.name)) for question in run.questions]
@@ -314,28 +285,26 @@ def _rules(run: Run, checks: Checks, rows: pl.DataFrame, names: Iterable[str]) -
         wrong_j = np.concatenate([_wrong_of(rule, question, part, votes) for question, part in parts])
         labelled = ~np.isnan(wrong_j)
         if not rule.soft and labelled.any():
-            rate = error_rate(wrong_j[labelled], checks.population, weight_j=weight_j[labelled], mass=run.interval)
+            rate = error_rate(wrong_j[labelled], n_labels(run), weight_j=weight_j[labelled], mass=run.interval)
             yield "rule", name, rate.checked, rate.wrong, rate.value, rate.low, rate.high
 
 
 def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats:
     """Return how probably the rule's label is wrong, item by item; NaN where it says nothing."""
     labels = list(question.labels)
-    truth_j = positions(rows["truth"], labels, default=UNKNOWN)
     if rule.sees == PUBLISHED.sees:
-        published_j = positions(rows["published"], labels, default=UNKNOWN)
-        return np.where(rows["published"].is_null(), np.nan, published_j != truth_j)
+        return (rows["published"] != rows["truth"]).cast(pl.Float64).to_numpy()
+    truth_j = positions(rows["truth"], labels, default=UNKNOWN)
     cast = votes.filter(question=question.name).join(rows.select("item").with_row_index("at"), on="item")
     counts_jk = np.zeros((rows.height, len(labels)), dtype=np.int64)
     np.add.at(counts_jk, (cast["at"].to_numpy(), positions(cast["label"], labels, default=0)), 1)
-    if question.positive is None:
-        if rule.name != PLURALITY.name:
-            return np.full(rows.height, np.nan)
-        score_jk = np.stack([rule.scores(counts_jk, k) for k in range(len(labels))], axis=1)
-        return np.asarray(1.0 - score_jk[np.arange(rows.height), truth_j])
-    positive = labels.index(question.positive)
-    yes_j = rule.scores(counts_jk, positive)
-    return np.where(truth_j == positive, 1.0 - yes_j, yes_j)
+    if question.positive is not None:
+        positive = labels.index(question.positive)
+        return np.asarray(np.abs(rule.scores(counts_jk, positive) - (truth_j == positive)))
+    if rule.name != PLURALITY.name:
+        return np.full(rows.height, np.nan)
+    score_jk = np.stack([rule.scores(counts_jk, k) for k in range(len(labels))], axis=1)
+    return np.asarray(1.0 - score_jk[np.arange(rows.height), truth_j])
 
 
 # --- Can these labels be shipped? ------------------------------------------------------------------------------------
@@ -380,48 +349,37 @@ class Verdict:
 
 def verdict_of(run: Run) -> Verdict:
     """Say whether the labels of a run can be shipped, and how."""
-    checks, tolerance = checks_of(run), tolerance_of(run)
+    checks, tolerance = checks_of(run), float(run.manifest["options"]["verdict"]["tolerance"])
     if checks is None:
         n_high = sum(finding.severity == "high" for finding in cautions(run))
         first = f"{many(n_high, 'warning')} to settle first" if n_high else "check some labels"
         text = (
             f"Votes cannot show mistakes that annotators share: check {f'{ROWS}' if n_labels(run) > ROWS else 'the'} "
-            f"labels. Fill in spot-check.csv of the run folder (in Python: run.spot_check). {needed_sentence(run)}"
+            "labels. Fill in spot-check.csv of the run folder (in Python: run.spot_check). "
+            f"{needed_sentence(run, tolerance)}"
         )
         title, status = f"Votes alone cannot tell: {first}.", "stop" if n_high else "unknown"
         return Verdict("unknown", title, text, status, None, "", tolerance)
-    claimed = mean_over_items(run, wrong_by(run, "p"))
+    claimed = mean_over_items(run, wrong_by(run))
     answer = answer_for(checks.worst, tolerance, claimed)
     title, *sentences = _checks_say(run, checks, tolerance, claimed, answer)
-    return Verdict(answer, title, " ".join(sentences), STATUS[answer], checks.error, checks.by, tolerance)
+    by = "gold" if checks.rows is None else "spot check"
+    return Verdict(answer, title, " ".join(sentences), STATUS[answer], checks.error, by, tolerance)
 
 
-def needed_sentence(run: Run, tolerance: float | None = None) -> str:
-    """Say how many random checks show that no more is wrong than is tolerated: if nothing is, and if half as much is.
-
-    Parameters
-    ----------
-    run
-        The run.
-    tolerance
-        The share of wrong labels that is tolerated; the run's when not given.
-    """
-    share, n_items = tolerance_of(run) if tolerance is None else tolerance, n_labels(run)
-    none, if_half = (checks_needed(wrong, share, mass=run.interval) or n_items for wrong in (0.0, share / 2))
+def needed_sentence(run: Run, tolerance: float) -> str:
+    """Say how many random checks show that no more is wrong than is tolerated: if none is, and if half as many are."""
+    n_items = n_labels(run)
+    none, if_half = (checks_needed(wrong, tolerance, mass=run.interval) or n_items for wrong in (0.0, tolerance / 2))
     return (
-        f"To show that at most {100 * share:g}% are wrong takes {min(none, n_items):,} checks if none is found wrong, "
-        f"{min(if_half, n_items):,} if {50 * share:g}% are."
+        f"To show that at most {100 * tolerance:g}% are wrong takes {min(none, n_items):,} checks if none is found "
+        f"wrong, {min(if_half, n_items):,} if {50 * tolerance:g}% are."
     )
 
 
 def n_labels(run: Run) -> int:
     """Count the labels of a run: items, over all questions."""
     return round(float(sum(fit["items_counted"] for fit in run.manifest["questions"])))
-
-
-def tolerance_of(run: Run) -> float:
-    """Return the share of wrong labels that is tolerated."""
-    return float(run.manifest["options"].get("verdict", {}).get("tolerance", TOLERANCE))
 
 
 def answer_for(error: ErrorRate, tolerance: float, claimed: float) -> Literal["ship", "ship soft", "not yet"]:
@@ -459,21 +417,21 @@ def _checks_say(run: Run, checks: Checks, tolerance: float, claimed: float, answ
         "ship soft": "Ship soft: publish p, not hard labels.",
         "not yet": f"Not yet: {blank if error.bound <= tolerance else too_many}.",
     }[answer]
-    by_hand = checks.by == "spot check"
+    by_hand = checks.rows is not None
     low, high = (_percent(end, width) for end in (error.low, error.high))
     interval = f" ({run.interval:.0%} interval {low.rstrip('%')}–{high})" if width else " of all labels"
     yield (
         f"{error.wrong:,.0f} of {error.checked:,} labels {'checked' if by_hand else 'with a known answer'} are wrong: "
         f"{_percent(error.value, width)}{interval}; tolerated: {100 * tolerance:g}%."
     )
-    if not by_hand and error.checked < checks.population:
-        yield "That counts if the items with gold labels are a random part of all."
-    if by_hand and any(question.levels for question in run.questions):
-        yield "A label within one level of the answer counts as half wrong."
-    if checks.blank:
-        yield f"{blank}: if these are the hard ones, more is wrong."
-    if error.value > tolerance:
-        yield f"By p itself {_percent(claimed)} are expected wrong."
+    is_part, has_levels = not by_hand and error.checked < n_labels(run), any(part.levels for part in run.questions)
+    notes = {
+        "That counts if the items with gold labels are a random part of all.": is_part,
+        "A label within one level of the answer counts as half wrong.": by_hand and has_levels,
+        f"{blank}: if these are the hard ones, more is wrong.": checks.blank > 0,
+        f"By p itself {_percent(claimed)} are expected wrong.": error.value > tolerance,
+    }
+    yield from (note for note, holds in notes.items() if holds)
     if answer != "ship" and error.value <= tolerance < error.bound:
         n_further = (checks_needed(error.value, tolerance, mass=run.interval) or 0) - error.checked
         hint = f"If the share stays as it is, about {n_further:,} more checks would settle it."
