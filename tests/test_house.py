@@ -9,7 +9,7 @@ from support import load_script
 
 house = load_script("tools/house.py")
 
-CEILING = 619
+CEILING = 483
 
 
 def test_growth_is_told_with_its_folder_and_shrinking_is_free():
@@ -22,7 +22,7 @@ def test_growth_is_told_with_its_folder_and_shrinking_is_free():
 
 
 def test_a_plain_audit_runs_no_more_functions_than_it_did():
-    """A ceiling that is lowered with every cut; 500 functions are the aim."""
+    """A ceiling that is lowered with every cut, at most 500."""
     result = house.walk(house.HERE)
     assert 0 < result["functions"] <= CEILING and result["files"] <= 80
 

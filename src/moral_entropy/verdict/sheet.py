@@ -209,10 +209,10 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
         )
     answers = answered.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
     twice = answers.filter(pl.col(ANSWER).list.len() > 1)
-    for _, item, (answer, other, *_) in twice.iter_rows():
+    for _, item, (first, second, *_) in twice.iter_rows():
         refuse(
-            f"{twice.height:,} items of {table.name} have two answers. First: item {item!r} is {answer!r} and "
-            f"{other!r}. Keep one."
+            f"{twice.height:,} items of {table.name} have two answers. First: item {item!r} is {first!r} and "
+            f"{second!r}. Keep one."
         )
     labels = []
     for question, item, answer in answered.select(*KEYS, ANSWER).iter_rows():

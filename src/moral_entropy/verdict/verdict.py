@@ -200,9 +200,9 @@ def checks_of(run: Run) -> Checks | None:
 def gold_sums(run: Run) -> pl.DataFrame:
     """Count, by question and part, all labels, those with gold (`n`; `squares` of their weights) and the wrong ones."""
     weight = pl.col("count")
-    known, is_wrong = weight.filter(pl.col("gold").is_not_null()), pl.col("gold") != pl.col("label")
+    with_gold, is_wrong = weight.filter(pl.col("gold").is_not_null()), pl.col("gold") != pl.col("label")
     sums = run.scan("items").group_by("question", "part").agg(
-        items=weight.sum(), n=known.sum(), squares=known.pow(2).sum(), wrong=weight.filter(is_wrong).sum()
+        items=weight.sum(), n=with_gold.sum(), squares=with_gold.pow(2).sum(), wrong=weight.filter(is_wrong).sum()
     )  # fmt: skip
     return sums.sort("question", "part").collect(engine="streaming")
 
