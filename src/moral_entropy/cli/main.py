@@ -7,6 +7,7 @@ Imports little: signals are heard before anything large is loaded.
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -67,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     finally:
         restore_signals(program_ends=arguments is None)
+        if arguments is None:
+            # The program ends: Python need not look through 160,000 objects for garbage before it lets them go.
+            gc.freeze()
 
 
 def silence_stdout() -> None:
