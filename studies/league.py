@@ -111,7 +111,7 @@ def version_of(tool: str) -> str:
     """Return what an answer depends on, votes apart: our code, or the pinned versions of the other tools."""
     if TOOLS[tool][0] != "moral-entropy":
         return (ROOT / "benchmarks" / "peers.txt").read_text(encoding="utf-8")
-    files = sorted((ROOT / "src" / "moral_entropy" / "consensus").rglob("*.py"))
+    files = sorted((ROOT / "src" / "moral_entropy" / "model").rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
