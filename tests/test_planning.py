@@ -209,6 +209,9 @@ def test_targets_and_the_end_of_use():
     assert votes_to_reach(curve, "uncertain", 0.15) == 150
     assert votes_to_reach(curve, "wrong", 0.01) is None
     assert last_useful(curve) == 1
+    # A first round that does little counts with the next one, which does much.
+    late = curve.with_columns(wrong=pl.Series([0.2, 0.1995, 0.1, 0.0999]))
+    assert last_useful(late) == 2 and last_useful(late.head(3)) == 2 and last_useful(late.head(1)) == 0
 
 
 @pytest.mark.parametrize("design", [DESIGNS[0], DESIGNS[4], DESIGNS[6]], ids=["two", "three", "rare"])

@@ -487,11 +487,11 @@ def votes_to_reach(curve: pl.DataFrame, figure: str, target: float) -> float | N
 
 
 def last_useful(curve: pl.DataFrame) -> int:
-    """Return the round after which 100 further votes put less than one label right; the last where all help."""
-    labels = curve["items"][0]
-    votes_r, right_r = np.diff(curve["votes"].to_numpy()), -np.diff(curve["wrong"].to_numpy()) * labels
-    idle_r = (right_r * 100 < votes_r) | (votes_r <= 0.0)
-    return int(np.argmax(idle_r)) if idle_r.any() else len(idle_r)
+    """Return the round after which further votes, however many, put less than one label right per 100 of them."""
+    # A first round can do little where the next one does much: labels of three votes to one need two more.
+    votes_r, right_r = curve["votes"].to_numpy(), -curve["wrong"].to_numpy() * curve["items"][0]
+    more_rr, gain_rr = (x_r[None, :] - x_r[:, None] for x_r in (votes_r, right_r))
+    return int(np.argmin(((100 * gain_rr >= more_rr) & (more_rr > 0.0)).any(axis=1)))
 
 
 # --- A larger study from this one -----------------------------------------------------------------------------------

@@ -58,8 +58,10 @@ def test_awkward_votes_have_a_mode(case, model):
 @pytest.mark.parametrize("case", [name for name in AWKWARD if "150" not in name])
 def test_awkward_votes_can_be_drawn_from(case):
     [found] = fit(AWKWARD[case](), draws=20).fits
-    for values in (found.p_ik, found.low_i, found.high_i, found.epistemic_i, found.confusion_sakv):
+    for values in (found.p_ik, found.epistemic_i, found.confusion_sakv):
         assert np.isfinite(values).all()
+    for values in (found.low_i, found.high_i):
+        assert (np.isfinite(values) == (found.share_weight_i < 1)).all()
 
 
 @quiet

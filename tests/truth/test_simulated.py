@@ -44,6 +44,16 @@ def test_one_vote_per_item_keeps_the_share_of_yes(share):
     assert found.p_ik[:, 1].mean() == pytest.approx(said, abs=0.03)
 
 
+def test_an_item_of_one_vote_has_no_interval():
+    """Its p is the share of the votes alone, which no draw moves: that does not make it certain."""
+    simulated = simulate_votes(n_items=200, n_annotators=6, votes_per_item=1.5, seed=2)
+    found, *_ = fitted(simulated, draws=100)
+    single_i = found.ballot.votes_i == 1
+    assert 0 < single_i.sum() < 200
+    assert np.isnan(found.low_i[single_i]).all() and np.isnan(found.high_i[single_i]).all()
+    assert (found.low_i < found.high_i)[~single_i].all()
+
+
 @pytest.mark.parametrize(("prevalence", "off"), [(0.05, 0.01), (0.005, 0.005)])
 def test_rare_labels(prevalence, off):
     simulated = simulate_votes(

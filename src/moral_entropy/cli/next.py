@@ -139,13 +139,14 @@ def _answer(forecast: pl.DataFrame, figure: str, share: float | None) -> Iterato
         "and still uncertain:"
     )
     curve = curve.unique("votes", keep="first", maintain_order=True)
-    n_rounds = max(end, 3) if end < curve.height - 1 else end
-    rounds = [row | {"bar": "█" * round(BAR * row["uncertain"])} for row in curve.head(n_rounds + 1).to_dicts()]
+    rounds = [row | {"bar": "█" * round(BAR * row["uncertain"])} for row in curve.head(max(end, 3) + 1).to_dicts()]
     yield rows_table(rounds, "more votes: {votes:,.0f} | uncertain: {uncertain:.1%} | wrong: {wrong:.1%} | : {bar}")
     useful = curve.row(end, named=True)
     if curve.height == 1:
         yield "No open item is uncertain: further votes are not needed."
-    elif end < curve.height - 1:
+    elif end == curve.height - 1:
+        yield "Further votes go on to put labels right after these rounds."
+    else:
         yield filled(
             f"After about {useful['votes']:,.0f} more votes, 100 further ones put less than one label right: "
             f"{useful['uncertain']:.0%} of the labels stay uncertain; ship their probabilities."

@@ -133,8 +133,7 @@ def added_by_each(panel: Panel, order: list[int]) -> pl.DataFrame:
 
 
 def _mean(value_i: Floats, weight_i: Floats) -> tuple[float, float]:
-    mean = float(np.average(value_i, weights=weight_i))
-    share_i = weight_i / weight_i.sum()
+    mean, share_i = float(np.average(value_i, weights=weight_i)), weight_i / weight_i.sum()
     return mean, math.sqrt(float((share_i**2) @ (value_i - mean) ** 2))
 
 
@@ -174,7 +173,8 @@ def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, flo
     """Return how many independent judges the panel is worth on items with known answers, with an interval.
 
     The design effect of correctness: the number of judges, divided by how much more the share of right votes varies
-    from item to item than it would if they erred independently. None with fewer than two judges or 30 known answers.
+    from item to item than it would if they erred independently. At most the number of judges: that they err together
+    less often than by chance is chance, as a rule. None with fewer than two judges or 30 known answers.
 
     Examples
     --------
@@ -201,4 +201,5 @@ def effective_judges(panel: Panel, mass: float = 0.9) -> tuple[float, float, flo
     # The ratio of two means, by the delta method, on the scale of its logarithm.
     influence_i = together_i / together_i.mean() - alone_i / alone_i.mean()
     half = float(stdtrit(n - 1, (1.0 + mass) / 2)) * float(influence_i.std(ddof=1)) / math.sqrt(n)
-    return n_judges / effect, n_judges / effect * math.exp(-half), min(n_judges / effect * math.exp(half), n_judges**2)
+    value, low, high = (min(n_judges / effect * math.exp(log), n_judges) for log in (0.0, -half, half))
+    return value, low, high

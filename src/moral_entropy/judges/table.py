@@ -185,7 +185,7 @@ def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
         return f"cannot be told without known answers{agrees}"
     if row.get("nats") is None:
         return f"keep: {right}"
-    if row["nats"] + CLEAR * row["nats_se"] < 0:
+    if row["nats"] + CLEAR * row["nats_se"] < 0 and row["saved"] <= 0:
         return f"drop: {right}, and the panel is better without it"
     if row["nats"] - CLEAR * row["nats_se"] <= 0:
         return f"spare: {right}, and what it adds to those kept cannot be told from luck"

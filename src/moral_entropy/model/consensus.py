@@ -93,7 +93,7 @@ class QuestionFit:
         Weight of the vote share in p; 0 under the paper's model.
     low_i, high_i
         Central interval of p over the draws: of the positive label of two, else of the published one; NaN without
-        draws.
+        draws, and where p is the vote share alone.
     below_a
         Posterior probability that an annotator's Youden index is below 0, at most a half where a search that begins
         with that annotator's answers ends elsewhere; NaN without draws.

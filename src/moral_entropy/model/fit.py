@@ -351,7 +351,8 @@ def read_off(
                     patterns.take(moved), states, samples, **pools, **settings
                 )
         p_r = p_rk[np.arange(patterns.n_rows), about_r]
-        low_r, high_r = np.minimum(low_r, p_r), np.maximum(high_r, p_r)
+        # Where p is the share alone no draw moves it, which does not make it certain.
+        low_r, high_r = np.where(pool_r < 1.0, (np.minimum(low_r, p_r), np.maximum(high_r, p_r)), np.nan)
     columns = (p_rk, mode_rk, model_rk, pool_r, low_r, high_r, epistemic_r, interior_r, ambiguity_r)
     items = {name: patterns.spread(column) for name, column in zip(ITEM_COLUMNS, columns, strict=True)}
     return items if texts is None else items | {"p_votes_ik": votes_rk}

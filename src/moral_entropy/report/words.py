@@ -42,7 +42,7 @@ RATES = {
                 "of the items that the rule calls yes, the share that are no"),
     "for": Rate("wrong among no", "false omission rate",
                 "of the items that the rule calls no, the share that are yes"),
-    "disagreement": Rate("labelled otherwise", "", "of all items, the share that the rule labels otherwise"),
+    "disagreement": Rate("differs", "", "of all items, the share that the rule labels otherwise"),
 }
 # fmt: on
 """By the metric's name in the tables."""
