@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -190,3 +191,15 @@ def test_items_whose_text_says_otherwise_than_their_votes_are_listed():
     conflicts = run.table("text_conflicts")
     assert [row[1] for row in section["table"]["rows"]] == [str(item) for item in conflicts["item"].head(50)]
     assert all(item % 20 in (3, 8) for item in conflicts["item"].head(10))
+
+
+def test_thresholded_rates_stand_beside_the_expected_ones_under_the_default_model_alone():
+    votes = Path(__file__).parents[2] / "examples" / "votes.csv"
+    run, paper = (me.audit(votes, draws=0, model=model) for model in ("mixed", "paper"))
+    rules = page_data(run)[0]["rules"]
+    p, missed = run.items["p"].to_numpy(), run.items["n_positive"].to_numpy() < 2
+    [cell] = [row[2] for row in rules["table"]["rows"] if "two-vote" in row[0]]
+    assert cell == f"{p[missed].sum() / p.sum():.1%} ({missed[p >= 0.5].mean():.0%})"
+    assert rules["caveat"].startswith("In brackets")
+    rules = page_data(paper)[0]["rules"]
+    assert not rules["caveat"] and not any("(" in cell for row in rules["table"]["rows"] for cell in row[1:])

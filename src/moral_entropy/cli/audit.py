@@ -89,7 +89,6 @@ def _details(run: Run, summary: Summary) -> Iterator[str | Table]:
     from moral_entropy.model.entropy import parts_note
     from moral_entropy.names import ALL
     from moral_entropy.report.page import checked_tables, rules_section
-    from moral_entropy.rules.advice import OFF_BY
 
     yield from ("", *(line for note in summary.notes for line in wrap(note, WIDTH)), "")
     parts = "".join(f" | {name}: {{{part}:z.3f}}" for part, name in run.parts.items())
@@ -102,8 +101,7 @@ def _details(run: Run, summary: Summary) -> Iterator[str | Table]:
     for title, table in (rates | checked).items():
         yield from ("", title)
         yield plain_table(table["heads"], table["rows"], n_words=1)
-    off_by = OFF_BY if rules["reference"] == "consensus" and run.model == "mixed" else ""
-    yield from ("", *wrap(f"{rules['advice']} {off_by}", WIDTH), "" if summary.findings else "No warnings.")
+    yield from ("", *wrap(f"{rules['caveat']} {rules['advice']}", WIDTH), "" if summary.findings else "No warnings.")
     for finding in summary.findings:
         texts = (f"{finding.code} {finding.text}.", finding.meaning, f"What to do: {finding.remedy}")
         for n, text in enumerate(texts):

@@ -37,6 +37,7 @@ from moral_entropy.report.words import (
     shown_title,
     votes_per_item,
 )  # fmt: skip
+from moral_entropy.rules.advice import CAVEAT
 from moral_entropy.runs.run import Run, cautions, read_findings
 from moral_entropy.verdict.figures import pooled_rules
 from moral_entropy.verdict.summary import outlying_people, reading_notes
@@ -412,17 +413,13 @@ def rules_section(run: Run) -> dict[str, Any]:
     """Return the rules in one small table, and by question."""
     rules, by_question = pooled_rules(run), rate_frame(run)
     metrics = {name: rate for name, rate in RATES.items() if any(rule["figures"].get(name) for rule in rules)}
-    rows = []
-    for rule in rules:
-        figures = (rule["figures"].get(name) or {"value": None, "low": None, "high": None} for name in metrics)
-        rows.append(
-            [", ".join(rule["names"]), *(with_ends(".1%", row["value"], row["low"], row["high"]) for row in figures)]
-        )
+    rows = [[", ".join(rule["names"]), *(_rate(rule["figures"], name) for name in metrics)] for rule in rules]
     heads = {"question": "question", "rule": "rule", "against": "reference"}
     heads |= {rate.name: f"{name}:.1%" for name, rate in RATES.items() if name in by_question.columns}
     meanings = run.table("audit_rules").select("rule", "meaning").unique("rule", maintain_order=True)
     return {
         "reference": rules[0]["reference"] if rules else "consensus",
+        "caveat": CAVEAT if any(rule["figures"].get("thresholded_fpr") for rule in rules) else "",
         "advice": str(run.manifest.get("advice") or ""),
         "table": table(("rule", *(rate.name for rate in metrics.values())), rows),
         "meanings": [(rate.name, f"{rate.meaning} ({rate.formal or 'disagreement'})") for rate in metrics.values()],
@@ -430,6 +427,13 @@ def rules_section(run: Run) -> dict[str, Any]:
         "words": table(("rule", "says yes when"), meanings.rows(), 2, "Rules in words"),
         "ratings": rating_tables(run) if run.has("scores") else [],
     }
+
+
+def _rate(figures: dict[str, Any], name: str) -> str:
+    """Write a rate with its interval, or with the thresholded one beside it."""
+    row, thresholded = (figures.get(key) or {} for key in (name, f"thresholded_{name}"))
+    beside = "" if thresholded.get("value") is None else f" ({thresholded['value']:.0%})"
+    return with_ends(".1%", *(row.get(key) for key in ("value", "low", "high"))) + beside
 
 
 def rating_tables(run: Run) -> list[dict[str, Any]]:
