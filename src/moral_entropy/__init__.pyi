@@ -231,6 +231,7 @@ def score(
     values: Sequence[str] = ...,
     roles: Any = ...,
     cluster_column: str | None = ...,
+    strata_column: str | None = ...,
     interval: float | None = ...,
 ) -> Any: ...
 def simulate_votes(

@@ -26,11 +26,7 @@ def markdown_text(text: object) -> str:
 
 
 def markdown_table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    numbers: Collection[str] = (),
-    is_markdown: bool = False,
+    header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Collection[str] = (), is_markdown: bool = False
 ) -> str:
     r"""Write a table in Markdown.
 

@@ -310,12 +310,13 @@ class PanelOptions(StageOptions):
 class JudgeOptions(PanelOptions):
     """What is scored, for whom and against which limit, and what is said of judges."""
 
-    rare = ("cluster_column", "interval", "epsilon")
+    rare = ("cluster_column", "strata_column", "interval", "epsilon")
 
     by: str | None = option("One score per value of a kept column; else by system, or domain.", metavar="COLUMN")
     cluster_column: str | None = option(
         "Column of what items share, so that they are no independent sample: prompt, conversation.", metavar="COLUMN"
     )
+    strata_column: str | None = option("Column of the strata that answers were drawn from.", metavar="COLUMN")
     question: str | None = option("Only this question.")
     at_least: float | None = option("The score must be this or more, as 0.7 or 70; exit code 1 if not, 3 if undecided.")
     interval: float | None = option("Probability mass inside every interval; that of the run by default.")

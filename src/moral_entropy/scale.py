@@ -30,14 +30,7 @@ from moral_entropy.findings import Finding, warning_sentences, without_warnings
 from moral_entropy.items.table import ItemSums, find_outliers, sum_items
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.copies import LEAST_SHARED, Groups, count_once, joined, linked, pairs_of
-from moral_entropy.model.fit import (
-    ITEM_COLUMNS,
-    affordable_draws,
-    fit_parameters,
-    log_posterior,
-    read_off,
-    with_named,
-)
+from moral_entropy.model.fit import ITEM_COLUMNS, affordable_draws, fit_parameters, log_posterior, read_off, with_named
 from moral_entropy.model.patterns import Patterns, collapse
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors, check_priors, priors_for

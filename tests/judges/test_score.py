@@ -11,8 +11,8 @@ import pytest
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import UsageError
-from moral_entropy.judges.estimates import Answers, corrected_means, known_mean
-from moral_entropy.judges.known import known_items
+from moral_entropy.judges.estimates import Answers, corrected_means, known_mean, ppi_mean
+from moral_entropy.judges.known import known_items, stratum_weights
 from moral_entropy.judges.values import quantities
 from moral_entropy.runs.run import Question
 
@@ -244,3 +244,60 @@ def test_the_command(run, tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["scores"] == me.score(run, by="system").frame.to_dicts()
     assert main(["judges", str(tmp_path / "run"), "--values", "yes"]) == 2
+
+
+def stratified(seed, n=1_500):
+    """Judges on easy items, most of them good, and on few hard ones, from which half of the known answers are drawn."""
+    rng = np.random.default_rng(seed)
+    hard_i = rng.random(n) < 0.2
+    truth_i = rng.random(n) < np.where(hard_i, 0.3, 0.8)
+    right = np.where(hard_i, 0.65, 0.9)
+    votes_ji = [np.where(rng.random(n) < right, truth_i, ~truth_i) for _ in range(3)]
+    known_i = np.zeros(n, dtype=bool)
+    for stratum in (hard_i, ~hard_i):
+        known_i[rng.permutation(np.flatnonzero(stratum))[:75]] = True
+    return hard_i, truth_i, votes_ji, known_i
+
+
+def test_answers_drawn_stratum_by_stratum_are_weighted_for_it():
+    off, held, plain = [], 0, []
+    for seed in range(30):
+        hard_i, truth_i, votes_ji, known_i = stratified(seed)
+        odds = sum(np.where(vote_i, 1.0, -1.0) for vote_i in votes_ji)
+        p_i, item_i = 1 / (1 + np.exp(-1.5 * odds)), np.arange(len(odds))
+        weight_i = stratum_weights(pl.Series(np.where(hard_i, "hard", "easy")), known_i)
+        # Either part of the items weighs as all items do.
+        for part_i in (known_i, ~known_i):
+            assert np.average(hard_i[part_i], weights=weight_i[part_i]) == pytest.approx(hard_i.mean(), abs=1e-12)
+        answers = Answers(np.zeros_like(item_i), item_i, known_i, np.eye(2)[truth_i * 1], np.stack([1 - p_i, p_i], 1),
+                          weight_i)  # fmt: skip
+        [score], _ = corrected_means(answers, np.array([0.0, 1.0]))
+        share_i = np.mean(votes_ji, axis=0)
+        gold_i = truth_i * 1.0
+        alone = known_mean(gold_i[known_i], weight_i[known_i])
+        estimates = score, ppi_mean(gold_i, share_i, known_i, weight_i), alone
+        off.append([estimate.value - 0.7 for estimate in estimates])
+        held += score.low <= 0.7 <= score.high
+        plain.append(known_mean(gold_i[known_i]).value - 0.7)
+    assert np.abs(np.mean(off, axis=0)).max() < 0.02 < 0.1 < np.abs(np.mean(plain))
+    assert held >= 24
+
+
+def test_strata_are_named_and_each_needs_an_answer():
+    hard_i, truth_i, votes_ji, known_i = stratified(0, n=600)
+    name_i, answer_i = np.where(hard_i, "hard", "easy"), np.where(known_i, np.where(truth_i, "y", "n"), None)
+    rows = [(i, f"judge-{j}", "ny"[int(vote_i[i])], str(name_i[i]), answer_i[i])
+            for i in range(600) for j, vote_i in enumerate(votes_ji)]  # fmt: skip
+    frame = pl.DataFrame(rows, schema=["item", "annotator", "label", "stratum", "gold"], orient="row")
+    run = me.audit(frame, keep=["stratum"], draws=0, gold="gold", positive="y")
+    weighted, plain = me.score(run, strata_column="stratum"), me.score(run)
+    gold = run.items.drop_nulls("gold")
+    share = {name: (rows["gold"] == "y").mean() for (name,), rows in gold.join(
+        frame.select("item", "stratum").unique(), on="item").group_by("stratum")}  # fmt: skip
+    by_size = np.average([share["hard"], share["easy"]], weights=[hard_i.sum(), (~hard_i).sum()])
+    assert weighted.frame["gold_value"].item() == pytest.approx(by_size, abs=1e-9)
+    assert plain.frame["gold_value"].item() == pytest.approx((gold["gold"] == "y").mean(), abs=1e-9)
+    easy = pl.when(pl.col("stratum") == "easy").then("gold")
+    with pytest.raises(UsageError, match=r"1 of 2 strata have no known answer, or no other. First: 'hard' \(0 of"):
+        me.score(me.audit(frame.with_columns(gold=easy), keep=["stratum"], draws=0, gold="gold", positive="y"),
+                 strata_column="stratum")  # fmt: skip

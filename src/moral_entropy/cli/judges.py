@@ -63,7 +63,7 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
     described = describe_judges(opened, options)
     scores = None
     if by is not None or options.at_least is not None or described.frame["n_known"].sum() or described.replace.height:
-        names = ("question", "at_least", "values", "roles", "cluster_column", "interval")
+        names = ("question", "at_least", "values", "roles", "cluster_column", "strata_column", "interval")
         scores = score(opened, by, **{name: getattr(options, name) for name in names})
     if options.labels is not None:
         if described.labels.is_empty():

@@ -22,14 +22,7 @@ Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="Parquet, CSV o
 ENDINGS = (".parquet", ".csv", ".jsonl")
 
 
-def predict(
-    model: Model,
-    texts: Texts,
-    out: Out,
-    text: Text = None,
-    item: Item = None,
-    force: Force = False,
-) -> None:
+def predict(model: Model, texts: Texts, out: Out, text: Text = None, item: Item = None, force: Force = False) -> None:
     """Predict p and its entropy for every text and question.
 
     Example: moral-entropy predict model/ texts.csv -o out.parquet

@@ -19,12 +19,7 @@ Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The folder to
 
 
 def reproduce(
-    context: Context,
-    out: Out,
-    inputs: Inputs,
-    options: ReproduceOptions,
-    force: Force = False,
-    quiet: Quiet = False,
+    context: Context, out: Out, inputs: Inputs, options: ReproduceOptions, force: Force = False, quiet: Quiet = False
 ) -> None:
     """Run the paper's study: its tables and figures with ours beside them, on a page to open.
 

@@ -128,7 +128,10 @@ def questions_of(run: Run, name: str | None) -> list[Question]:
     return [question for question in run.questions if name in (None, question.name)]
 
 
-def known_items(run: Run, question: Question, *, roles: Any = None, cluster_column: str | None = None) -> KnownItems:
+def known_items(
+    run: Run, question: Question, *, roles: Any = None, cluster_column: str | None = None,
+    strata_column: str | None = None,
+) -> KnownItems:  # fmt: skip
     """Read the items of a question of a run.
 
     Parameters
@@ -139,6 +142,8 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
         Who the judges are, as in `roles_of`.
     cluster_column
         Column of the votes that says which items belong together; by default the first of `CLUSTERS`.
+    strata_column
+        Column of the votes within whose values known answers are random: see `stratum_weights`.
     """
     rows = run.table("items", where=pl.col("question") == question.name).select(
         "item", "domain", "p", "p_map", "gold", "count"
@@ -173,6 +178,9 @@ def known_items(run: Run, question: Question, *, roles: Any = None, cluster_colu
         vote_ji = vote_matrix(votes, items, list(decided), labels)
         guess_ik = weigh_votes(vote_ji, guess_ik, likelihood_sik[0], np.flatnonzero(known_i))
     weight_i = rows["count"].to_numpy().astype(np.float64) * sheet_i
+    if strata_column is not None:
+        strata = _column(run, question, items, strata_column, "weigh by", allow_mixed=False).fill_null(NO_DOMAIN)
+        weight_i = weight_i * stratum_weights(strata, known_i)
     gold_i = np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN)
     return KnownItems(
         question, items, p_ik, guess_ik, _counts(votes, items, labels), known_i, gold_i, truth_ik, weight_i,
@@ -268,6 +276,27 @@ def weigh_votes(vote_ji: Ints, p_ik: Floats, likelihood_ik: Floats, rows: Ints) 
         guess_ik[rows[fold_g == fold]] = weigh(rows[fold_g == fold], rows[fold_g != fold])
     gain_g = np.subtract(*(np.log((likelihood_ik * q_ik)[rows].sum(axis=1) + 1e-4) for q_ik in (guess_ik, p_ik)))
     return guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
+
+
+def stratum_weights(strata: pl.Series, known_i: NDArray[np.bool_]) -> Floats:
+    """Return weights by which items with known answers, and the others, are made up of strata as all items are.
+
+    Examples
+    --------
+    >>> strata, known_i = pl.Series(["hard"] * 2 + ["easy"] * 4), np.array([True, False, True, False, False, False])
+    >>> stratum_weights(strata, known_i).round(2)
+    array([0.67, 1.33, 1.33, 0.89, 0.89, 0.89])
+    """
+    names, stratum_i, n_h = np.unique(strata.to_numpy(), return_inverse=True, return_counts=True)
+    weight_i, known_h = np.ones(len(strata)), np.bincount(stratum_i, known_i)
+    bad = [f"{name!r} ({n:,.0f} of {of:,})" for name, n, of in zip(names, known_h, n_h, strict=True) if not 0 < n < of]
+    if bad and 0 < known_i.sum() < len(known_i):
+        msg = f"{len(bad):,} of {len(names):,} strata have no known answer, or no other. First: {bad[0]}."
+        raise UsageError(msg)
+    for part_i in (known_i, ~known_i):
+        share_h = np.bincount(stratum_i[part_i], minlength=len(names)) / max(part_i.sum(), 1)
+        weight_i[part_i] = (n_h / len(strata) / np.maximum(share_h, 1e-12))[stratum_i[part_i]]
+    return weight_i
 
 
 def _answers(run: Run, question: Question, items: pl.Series) -> tuple[Ints, Floats, int]:

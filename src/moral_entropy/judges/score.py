@@ -86,7 +86,8 @@ class Score:
 
 def score(
     run: Run | str | Path, by: str | None = None, *, question: str | None = None, at_least: float | None = None,
-    values: Sequence[str] = (), roles: Any = None, cluster_column: str | None = None, interval: float | None = None,
+    values: Sequence[str] = (), roles: Any = None, cluster_column: str | None = None, strata_column: str | None = None,
+    interval: float | None = None,
 ) -> Score:  # fmt: skip
     """Score what was judged: the share of yes, the mean or the win rate of every system, and how they differ.
 
@@ -111,6 +112,8 @@ def score(
     cluster_column
         Items that share a value of this column are no independent sample. Systems that answered the same prompts are
         compared prompt by prompt.
+    strata_column
+        Column of strata from which known answers were drawn, of some more than of others.
     interval
         Mass of the intervals; that of the run by default.
 
@@ -132,7 +135,7 @@ def score(
     rows, gaps = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
     notes: list[str] = []
     for part in questions_of(run, question):
-        reference = known_items(run, part, roles=roles, cluster_column=cluster_column)
+        reference = known_items(run, part, roles=roles, cluster_column=cluster_column, strata_column=strata_column)
         names, system_i = systems_of(run, part, reference.items, by)
         notes += reference.notes[1:]
         for quantity in quantities(part, value_by_label, pairwise=is_pairwise(run, part)):
@@ -234,8 +237,7 @@ def _not_random(reference: KnownItems, quantity: Quantity) -> Iterator[str]:
     value_i, known_i = reference.p_ik @ quantity.value_k, reference.known_i
     if min(known_i.sum(), (~known_i).sum()) < FEW_FOR_NORMAL:
         return
-    weight_i = np.where(known_i, reference.weight_i, 1.0)
-    mean = [float(np.average(value_i[part], weights=weight_i[part])) for part in (known_i, ~known_i)]
+    mean = [float(np.average(value_i[part], weights=reference.weight_i[part])) for part in (known_i, ~known_i)]
     se = math.sqrt(sum(float(np.var(value_i[part])) / part.sum() for part in (known_i, ~known_i)))
     if abs(mean[0] - mean[1]) > UNLIKE * se:
         figures = [f"{quantity.unscaled(value):.3g}" for value in mean]

@@ -105,7 +105,8 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
 
 
 def _of_question(run: Run, question: Question, options: JudgeOptions) -> Judges:
-    reference = known_items(run, question, roles=options.roles, cluster_column=options.cluster_column)
+    columns = {name: getattr(options, name) for name in ("cluster_column", "strata_column")}
+    reference = known_items(run, question, roles=options.roles, **columns)
     panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
     graded = 1 < len(panel.judges) <= MOST_JUDGES and reference.n_known >= ENOUGH
     frame = _frame(panel, graded, mass)

@@ -25,15 +25,7 @@ from moral_entropy.model.findings import CATEGORIES
 from moral_entropy.model.patterns import Patterns, collapse
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
-from moral_entropy.model.search import (
-    ROUGH,
-    SAMPLE_PASSES,
-    SAMPLE_VOTES,
-    Optimum,
-    answers_start,
-    find_mode,
-    maximise,
-)
+from moral_entropy.model.search import ROUGH, SAMPLE_PASSES, SAMPLE_VOTES, Optimum, answers_start, find_mode, maximise
 from moral_entropy.model.states import States, between_labels
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import FitOptions
@@ -167,12 +159,7 @@ def refit(
 
 
 def fit_ballot(
-    votes: Votes,
-    ballot: Ballot,
-    priors: Priors,
-    options: FitOptions,
-    item_prior: ItemPrior | None,
-    advance: Progress,
+    votes: Votes, ballot: Ballot, priors: Priors, options: FitOptions, item_prior: ItemPrior | None, advance: Progress
 ) -> QuestionFit:
     """Fit one ballot."""
     n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))

@@ -14,16 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import (
-    FLOOR,
-    Counts,
-    Parameters,
-    Posterior,
-    derivatives,
-    log_prior,
-    score,
-    shares_of,
-)
+from moral_entropy.model.posterior import FLOOR, Counts, Parameters, Posterior, derivatives, log_prior, score, shares_of
 from moral_entropy.model.threads import one_blas_thread
 from moral_entropy.ties import highest
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints

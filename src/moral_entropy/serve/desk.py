@@ -18,16 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.decisions import (
-    CAUSES,
-    DECISIONS,
-    LABELLING,
-    Decision,
-    DecisionLog,
-    Key,
-    agreed,
-    with_decisions,
-)
+from moral_entropy.decisions import CAUSES, DECISIONS, LABELLING, Decision, DecisionLog, Key, agreed, with_decisions
 from moral_entropy.errors import MoralEntropyError, UsageError
 from moral_entropy.items.rank import first
 from moral_entropy.judges.roles import LLM
