@@ -196,7 +196,7 @@ def named_column(column: str, names: Sequence[str], source: str, role: str) -> s
         refuse(f"--gold names a column of {source}, and {column!r} is a file. Write --gold-file {column}.")
     near = difflib.get_close_matches(column, names, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]!r}? " if near else ""
-    refuse(f"{source} has no column {column!r}. Found: {shown(names)}. {hint}{naming(role, (near or names)[0])}")
+    refuse(f"{source} has no column {column!r}. Found: {shown(names)}. {hint}{naming(role, *(near or ('COLUMN',)))}")
 
 
 def guess_column(role: str, names: Iterable[str]) -> str | None:
