@@ -264,3 +264,11 @@ def test_codes_are_narrow_and_ids_typed():
 def test_options_that_contradict_each_other(options):
     with pytest.raises(UsageError):
         read_votes(frame(PLAIN), **options)
+
+
+def test_a_column_called_prompt_that_holds_numbers_is_no_text():
+    rows = [(f"i{i}", name, "yn"[i % 2], i // 2, f"words {i}") for i in range(6) for name in ("ann", "bob")]
+    frame = pl.DataFrame(rows, schema=["item", "annotator", "label", "prompt", "comment"], orient="row")
+    numbers, words = frame.drop("comment"), frame.drop("prompt").rename({"comment": "prompt"})
+    assert read_votes(numbers).texts is None
+    assert read_votes(words).texts is not None and read_votes(numbers, text="prompt").texts is not None

@@ -18,7 +18,7 @@ from moral_entropy import __version__
 from moral_entropy.checks.run import is_thorough, verdict
 from moral_entropy.findings import overview
 from moral_entropy.items.ratings import HABITS, rater_sentence
-from moral_entropy.judges.known import MOST_JUDGES
+from moral_entropy.judges.known import MOST_JUDGES, default_system
 from moral_entropy.judges.roles import LLM, roles_of
 from moral_entropy.judges.score import score
 from moral_entropy.judges.table import describe_judges
@@ -384,36 +384,41 @@ def judges_section(run: Run) -> dict[str, Any] | None:
     names = run.table("annotator_summary")["annotator"].cast(pl.String).unique().drop_nulls().to_list()
     if LLM not in roles_of(run, names)[0].values():
         return None
-    judges, scores = describe_judges(run), score(run) if run.verdict.error is not None else None
-    tables = [_scores(scores.frame)] if scores is not None else []
-    heads = {"question": "question", "judge": "judge", "role": "role", "counted with": "counted_with"}
-    heads |= {"votes": "n_votes:,", "no vote": "missing:.0%", "right": "right_all:.0%", "as the others": "agrees:.0%"}
-    rows = judges.frame.with_columns(pl.col("counted_with").replace("", None)).iter_rows(named=True)
-    tables.append(table_of(rows, heads, 4, "Judges, best first"))
+    judges = describe_judges(run)
+    scores = score(run, default_system(run)) if judges.frame["n_known"].sum() else None
+    tables = [_scores(scores.frame, "Scores"), _scores(scores.differences, "Differences")] if scores else []
+    heads = {"question": "question", "judge": "judge", "in a sentence": "advice", "votes": "n_votes:,"}
+    heads |= {"no vote": "missing:.0%", "right": "right_all:.0%", "as the others": "agrees:.0%"}
+    tables.append(table_of(judges.frame.iter_rows(named=True), heads, 3, "Judges, best first"))
     panels = {"question": "question", "judges": "judges", "size": "size", "wrong on other items": "wrong_unseen:.1%"}
     tables.append(table_of(judges.panels.iter_rows(named=True), panels, 2, "Best panel of each size"))
     notes = [*judges.replace["text"], *(scores.notes if scores is not None else ()), *judges.notes]
     return {"tables": [each for each in tables if each["rows"]], "notes": list(dict.fromkeys(notes))}
 
 
-def _scores(frame: pl.DataFrame) -> dict[str, Any]:
+def _scores(frame: pl.DataFrame, title: str) -> dict[str, Any]:
     rows = []
-    for row in frame.filter(group=ALL).iter_rows(named=True):
+    for row in frame.head(MAX_ROWS).iter_rows(named=True):
         form = ".1%" if is_share(row["quantity"]) else ".2f"
-        figures = (
-            with_ends(form, *(row[f"{name}{end}"] for end in ("value", "low", "high")))
-            for name in ("", "gold_", "votes_")
-        )
-        rows.append([row["question"], row["quantity"], f"{row['n_gold']:,} of {row['n_items']:,}", *figures])
-    heads = ("question", "score of", "answers known", "score", "known alone", "plain votes")
-    return table(heads, rows, 2, "Scores")
+        bounds = ([row[f"{name}{end}"] for end in ("value", "low", "high")] for name in ("", "ppi_", "gold_", "votes_"))
+        system = "all" if row["group"] == ALL else " − ".join((row["group"], *filter(None, [row.get("other")])))
+        begin = (row["question"], row["quantity"], system, f"{row['n_gold']:,}")
+        rows.append([*begin, *(with_ends(form, *figures) for figures in bounds)])
+    heads = ("question", "score of", "system", "known answers", "score", "PPI++", "known alone", "plain votes")
+    return table(heads, rows, 3, title, frame.height - len(rows))
 
 
 def rules_section(run: Run) -> dict[str, Any]:
     """Return the rules in one small table, and by question."""
     rules, by_question = pooled_rules(run), rate_frame(run)
     metrics = {name: rate for name, rate in RATES.items() if any(rule["figures"].get(name) for rule in rules)}
-    rows = [[", ".join(rule["names"]), *(_rate(rule["figures"], name) for name in metrics)] for rule in rules]
+    rows = []
+    for rule in rules:
+        rows.append([", ".join(rule["names"])])
+        for name in metrics:
+            rate, thresholded = (rule["figures"].get(key) or {} for key in (name, f"thresholded_{name}"))
+            beside = "" if thresholded.get("value") is None else f" ({thresholded['value']:.0%})"
+            rows[-1].append(with_ends(".1%", *(rate.get(key) for key in ("value", "low", "high"))) + beside)
     heads = {"question": "question", "rule": "rule", "against": "reference"}
     heads |= {rate.name: f"{name}:.1%" for name, rate in RATES.items() if name in by_question.columns}
     meanings = run.table("audit_rules").select("rule", "meaning").unique("rule", maintain_order=True)
@@ -427,13 +432,6 @@ def rules_section(run: Run) -> dict[str, Any]:
         "words": table(("rule", "says yes when"), meanings.rows(), 2, "Rules in words"),
         "ratings": rating_tables(run) if run.has("scores") else [],
     }
-
-
-def _rate(figures: dict[str, Any], name: str) -> str:
-    """Write a rate with its interval, or with the thresholded one beside it."""
-    row, thresholded = (figures.get(key) or {} for key in (name, f"thresholded_{name}"))
-    beside = "" if thresholded.get("value") is None else f" ({thresholded['value']:.0%})"
-    return with_ends(".1%", *(row.get(key) for key in ("value", "low", "high"))) + beside
 
 
 def rating_tables(run: Run) -> list[dict[str, Any]]:

@@ -142,7 +142,7 @@ def with_ends(form: str, value: float | None, low: float | None = None, high: fl
     if low is None or high is None or low == high:
         return f"{value:z{form}}"
     bounds = (f"{end:z{form}}".removesuffix("%") for end in (low, high))
-    return f"{value:z{form}} ({'–'.join(bounds)})"
+    return f"{value:z{form}} ({(' to ' if low < 0 else '–').join(bounds)})"
 
 
 def latex_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -187,11 +187,9 @@ def read_long(
                 complete_r &= code_r >= 0
         row_v = None if complete_r.all() else np.flatnonzero(complete_r).astype(np.uint32)
         if count := roles.column.get("count"):
-            count_r = read_numbers(source, count, required=True)
-            row_v = np.repeat(np.flatnonzero(complete_r), count_r[complete_r])
-        for part in _answers(
-            rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=len(columns) > 1
-        ):
+            row_v = np.repeat(np.flatnonzero(complete_r), read_numbers(source, count, required=True)[complete_r])
+        is_prefixed = len(columns) > 1
+        for part in _answers(rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=is_prefixed):
             votes.append(part)
             if cells.separator and part.labels == NO_YES:
                 rows = rows._replace(separator=cells.separator)

@@ -257,6 +257,10 @@ def recognise(source: Source, options: ReadOptions) -> Recognised:
     roles = find_columns(source.columns, options, source.name)
     if not roles.column.get("item") and (text := roles.column.get("text")) and not roles.column.get("count"):
         roles = ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
+    elif "text" in roles.guessed:
+        # A column called prompt may hold numbers: those are no texts.
+        numbers = as_text(source.column(roles.column["text"])).drop_nulls().head(1_000).cast(pl.Float64, strict=False)
+        roles = roles if numbers.has_nulls() else roles.without("text")
     if options.counts or options.of is not None:
         roles = replace(roles.without("count"), layout="counts")
     elif options.format in ("wide", "respondents"):
