@@ -145,7 +145,7 @@ def _answer(forecast: pl.DataFrame, figure: str, share: float | None) -> Iterato
     if curve.height == 1:
         yield "No open item is uncertain: further votes are not needed."
     elif end == curve.height - 1:
-        yield "Further votes go on to put labels right after these rounds."
+        yield "Votes help up to the last of these rounds."
     else:
         yield filled(
             f"After about {useful['votes']:,.0f} more votes, 100 further ones put less than one label right: "
